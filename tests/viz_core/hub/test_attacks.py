@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 import torch
 from PIL import Image
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 
 from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, load_hub
@@ -171,6 +171,20 @@ def test_the_parameters_that_are_counted_are_those_of_the_file(tiny: Tiny) -> No
     path = tiny("bert")
     stored = sum(tensor.numel() for tensor in load_file(path / "model.safetensors").values())
     assert read_folder(path, "bert").num_parameters == stored
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.complex64, torch.float8_e8m0fnu])
+def test_matrices_of_a_type_without_a_meaning_are_refused_and_masks_are_not(
+    dtype: torch.dtype, copy: Tiny, refused: Refused
+) -> None:
+    path = copy("bert")
+    file = path / "model.safetensors"
+    tensors = load_file(file)
+    save_file({**tensors, "embeddings.position_ids": torch.arange(9), "attn.bias": torch.ones(2, 2) > 0}, file)
+    load_hub(path, device="cpu")
+    name = next(name for name, tensor in tensors.items() if name.endswith("weight") and tensor.dim() == 2)
+    save_file({**tensors, name: tensors[name].to(dtype)}, file)
+    assert name[:60] in refused(path, "type without a meaning")
 
 
 def pipe(path: Path) -> None:

@@ -25,6 +25,9 @@ PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_prepro
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
 _MAX_JSON = 2**25  # bytes of a config, or of an index of weights
 _MAX_HEADER = 2**25  # bytes that say what is in a file of weights
+_MAX_TENSORS = 200_000  # in a file of weights
+_FLOATS = ("F64", "F32", "F16", "BF16")
+_WHOLE = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".tflite")
 
 _MLX = (
@@ -202,13 +205,28 @@ def _count_parameters(file: Path, name: str) -> int:
             if int.from_bytes(content.read(8), "little") > _MAX_HEADER:
                 raise ValueError
         with safe_open(file, framework="pt") as tensors:
-            return sum(math.prod(tensors.get_slice(key).get_shape()) for key in tensors.keys())  # noqa: SIM118
+            keys = tensors.keys()
+            if len(keys) > _MAX_TENSORS:
+                raise ValueError
+            found = {key: tensors.get_slice(key) for key in keys}
+            kinds = {key: (part.get_dtype(), part.get_shape()) for key, part in found.items()}
     except (SafetensorError, OSError, ValueError):
         raise HubError(
             "The weights of {name} ({file}) cannot be read: the file is cut short or damaged.",
             name=name,
             file=file.name,
         ) from None
+    for key, (dtype, shape) in kinds.items():
+        is_matrix = key.endswith("weight") and len(shape) > 1  # buffers may be of other types: masks, positions
+        if dtype not in (_FLOATS if is_matrix else (*_FLOATS, *_WHOLE)):
+            raise HubError(
+                "The weights of {name} are of a type without a meaning here ({tensor}: {dtype}). Convert them to "
+                "float32, float16 or bfloat16.",
+                name=name,
+                tensor=key[:60],
+                dtype=dtype,
+            )
+    return sum(math.prod(shape) for _, shape in kinds.values())
 
 
 SHIPPED_FOLDER = ASSETS / "hub"
