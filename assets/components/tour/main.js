@@ -17,20 +17,22 @@ function makeBar(follow, leave, guess) {
   const sentence = element("span", "tour-sentence");
   const text = element("p", "tour-text", { "aria-live": "polite" }, place, " ", sentence);
   const answers = element("div", "tour-answers", { role: "group" });
-  const [back, next] = ["tour-back", "tour-next"].map((name) => {
-    const link = element("a", name);
+  const makeLink = (name, ...content) => {
+    const link = element("a", name, {}, ...content);
     link.addEventListener("click", (event) => {
       if (event.ctrlKey || event.metaKey || event.shiftKey) return; // into another window
       event.preventDefault();
       follow(link.href);
     });
     return link;
-  });
+  };
+  const [back, next] = [makeLink("tour-back"), makeLink("tour-next")];
   const copied = element("span", "tour-copied", { role: "status" });
   const copy = button("tour-copy", "", async () => (copied.textContent = (await copyText(root.link)) ? root.words.copied : ""));
   const end = button("tour-leave", "", leave);
   const ways = element("div", "tour-ways", {}, back, next, copy, end, copied);
-  const root = element("section", "tour-bar", { "data-tour": "" }, text, answers, ways);
+  const recap = element("ol", "tour-recap");
+  const root = element("section", "tour-bar", { "data-tour": "" }, text, answers, ways, recap);
 
   /** One button for each answer, and one that shows without a guess. */
   function ask(step, words) {
@@ -43,14 +45,32 @@ function makeBar(follow, leave, guess) {
     );
   }
 
-  /** Show the step with this number, from 1: its question, or after the guess what the page shows. */
-  function show(number, { words, steps, count }, toAddress, guessed) {
-    const step = steps[number - 1];
+  /** What was guessed at each step, and what its page showed. */
+  function sumUp({ words, steps, count }, toAddress, guesses) {
+    const isRight = ({ right }, i) => guesses.get(i + 1) === right;
+    const line = (step, i) => {
+      const mark = !(guesses.get(i + 1) >= 0) ? "–" : isRight(step, i) ? "✓" : "✗";
+      const link = makeLink("", `${mark} ${step.shown}`);
+      link.href = toAddress(step.link);
+      return element("li", "", {}, link);
+    };
+    recap.replaceChildren(
+      element("li", "tour-score", {}, fillIn(words.recap, { right: steps.filter(isRight).length, count })),
+      ...steps.map(line),
+    );
+  }
+
+  /** Show the step with this number, from 1: its question, or after the guess what the page shows; at the end, a recap. */
+  function show(number, { words, steps, count }, toAddress, guesses) {
+    const [step, guessed] = [steps[number - 1], guesses.get(number)];
     root.words = words;
     root.link = toAddress(step.link, true);
     root.setAttribute("aria-label", words.name);
     place.textContent = fillIn(words.place, { place: number, count });
     const isOpen = guessed === undefined;
+    root.toggleAttribute("data-asks", isOpen);
+    if (isOpen || number < count) recap.replaceChildren();
+    else sumUp({ words, steps, count }, toAddress, guesses);
     const reply = guessed === -1 ? "" : words[guessed === step.right ? "right" : "wrong"];
     const content = isOpen ? step.question : `${reply} ${step.shown}`.trim();
     if (sentence.textContent !== content) {
@@ -228,7 +248,7 @@ function render() {
   const fresh = !bar;
   if (fresh) open();
   const isOpen = !guesses.has(number);
-  bar.show(number, tour, toAddress, guesses.get(number));
+  bar.show(number, tour, toAddress, guesses);
   if (fresh && document.activeElement === document.body) bar.focus();
   writeHeight();
   const { chapter, place, part } = tour.steps[number - 1];

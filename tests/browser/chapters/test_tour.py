@@ -126,6 +126,11 @@ def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
         if step.number < len(steps()):
             page.set_viewport_size(SIZES[(first + step.number) % 2])
             page.locator(".tour-next").click()
+    right = [step for step in steps() if step.number % 3 == 1]
+    recap = page.locator(".tour-recap li")
+    expect(recap).to_have_count(1 + len(steps()))
+    expect(recap.first).to_have_text(load_words("tour", language)("bar.recap", right=len(right), count=len(steps())))
+    expect(recap.filter(has_text="✓")).to_have_count(len(right))
     assert page.evaluate("Object.keys(localStorage).filter((key) => key.includes('tour'))") == []
 
 
