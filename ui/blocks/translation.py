@@ -113,8 +113,8 @@ def translate_or_keep(chapter: Chapter, request: TranslationRequest) -> tuple[Tr
         result = run(request, "translation", "translating")
     except TextError as error:
         last = replace(request, text=st.session_state.get(key, sentence("cat")))
-        kept = load_words("translation")("kept", text=escape(last.text))
-        st.warning(f"{explain(error)} {kept}", icon=":material/edit:")
+        shown_still = load_words("translation")("kept", text=escape(last.text))
+        st.warning(f"{explain(error)} {shown_still}", icon=":material/edit:")
         return last, chapter.require(translate(chapter, last))
     except ValueError:  # no model, or no device: said once more, as a message
         return request, chapter.require(translate(chapter, request))
