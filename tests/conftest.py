@@ -49,7 +49,7 @@ _TESTS = Path(__file__).parent
 _SLOW = tuple(
     "attacks/ recipes/ test_contributing test_deployment test_documentation_site test_library_guide "
     "test_packaging browser/chapters/ browser/test_static "
-    "static_site/test_build viz_core/accelerator/ viz_core/trace/test_peer".split()
+    "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family viz_core/trace/test_peer".split()
 )
 # A file that is renamed would quietly join `make test`, which has not installed what it needs.
 assert all(any(_TESTS.glob(f"{start.rstrip('/')}*")) for start in _SLOW)

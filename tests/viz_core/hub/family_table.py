@@ -29,7 +29,7 @@ from viz_core.trace.sites import describe_uncovered, projections
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 SECONDS = 60
-ERRORS = range(7, 11)  # their columns
+ERRORS = range(6, 10)  # their columns
 _SOFTMAX = ("softmax", "difference of softmaxes")
 
 
@@ -44,7 +44,6 @@ class Row:
     Attributes:
         inputs: what it was run with.
         layers, mapped: how many layers it has, and of how many a recording has a map.
-        recorded: of how many it had one in this run, which may be of words alone.
         rules: of the recorded layers.
         states: how many states were recorded.
         output: error of the output with the inspector.
@@ -58,7 +57,6 @@ class Row:
     inputs: str
     layers: int
     mapped: int
-    recorded: int
     rules: str
     states: int
     output: float | None
@@ -70,7 +68,7 @@ class Row:
     def line(self) -> str:
         """Return the line of the table."""
         errors = ("" if each is None else f"{each:.0e}" for each in (self.output, self.maps, self.values, self.used))
-        counts = f"{self.layers} | {self.mapped} | {self.recorded} | {self.rules} | {self.states}"
+        counts = f"{self.layers} | {self.mapped} | {self.rules} | {self.states}"
         return f"| {self.family} | {self.inputs} | {counts} | {' | '.join(errors)} | {self.reasons} |"
 
 
@@ -96,16 +94,15 @@ def measure(family: str) -> Row:
         layers = {(each.stack, each.layer) for each in rows if each.layer is not None}
         mapped = {(each.stack, each.layer) for each in rows if each.site}
         if not mapped:
-            return Row(family, _kinds(inputs), len(layers), 0, 0, "", 0, *[None] * 4, describe_uncovered(rows))
+            return Row(family, _kinds(inputs), len(layers), 0, "", 0, *[None] * 4, describe_uncovered(rows))
         found = verify(model, **inputs)
         instrument(model, verify=False)
         used = dict[str, float]()
         with record(values=True, states=True) as trace, _projected(model, trace, used):
             model(**inputs)
-        recorded = {(each.stack, each.layer) for each in rows if each.site in trace}
         rules = ", ".join(dict.fromkeys(call.rule for call in trace))
         errors = (found.output_error, found.map_error, found.value_error, max(used.values(), default=None))
-        counts = len(layers), len(mapped), len(recorded)
+        counts = len(layers), len(mapped)
         return Row(family, _kinds(inputs), *counts, rules, len(trace.states), *errors, describe_uncovered(rows))
 
 
@@ -189,8 +186,9 @@ def written() -> dict[str, str]:
 HEAD = """# Families that are recorded
 
 Each family of transformers {version} as a tiny random model of a few layers, run with and without the inspector on
-padded words, pictures or sounds (`make families`, {date}). *With a map* is what `coverage` says; *recorded* is what
-this run had, in which some models read words alone. Errors are the largest, relative but for maps:
+padded words, pictures or sounds (`make families`, {date}). *With a map* is what `coverage` says. *Rules* are
+those of the layers recorded in this run, in which some models read words alone: without one, nothing was recorded.
+Errors are the largest, relative but for maps:
 
 - **output**: with the inspector against without it.
 - **maps**: recorded weights against those that eager attention returns. Empty: it returns none of that shape.
@@ -200,8 +198,8 @@ this run had, in which some models read words alone. Errors are the largest, rel
 
 {run} of {count} families run; {attending} of them have attention, and every layer of {whole} has a map.
 
-| family | inputs | layers | with a map | recorded | rules | states | output | maps | heads | used | without a map |
-| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
+| family | inputs | layers | with a map | rules | states | output | maps | heads | used | without a map |
+| --- | --- | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 """
 NOT_RUN = """
 ## Not run
@@ -253,7 +251,7 @@ def main() -> None:
     if sys.argv[1:]:
         return
     attending = [each for each in rows if each.layers]
-    whole = sum(each.layers == each.mapped for each in attending)
+    whole = sum(each.layers == each.mapped and bool(each.rules) for each in attending)
     numbers = {"run": len(rows), "count": len(families()), "attending": len(attending), "whole": whole}
     head = HEAD.format(version=transformers.__version__, date=datetime.date.today(), **numbers)
     table = "".join(each.line() + "\n" for each in rows)
