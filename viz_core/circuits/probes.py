@@ -12,8 +12,9 @@ from torch import Tensor, nn
 from viz_core.circuits.logits import double, layers_by_name
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.runtime.device import float64_device
-from viz_core.trace import Edit, Trace, intervene, record, site_of, zero
+from viz_core.trace import Edit, Trace, intervene, record, zero
 from viz_core.trace.intervene import without_edits
+from viz_core.trace.passes import every_site, layer_of, named_sites
 from viz_core.trace.source import Projected
 
 _ROUNDING = 1e-5
@@ -23,14 +24,15 @@ _TOKENS = 4096
 """Tokens that a layer is given at once."""
 
 
-def layer_at(model: nn.Module, site: str) -> tuple[nn.Module, str]:
-    """Return the layer with a site, and its name; ValueError without one."""
-    sites = dict.fromkeys(filter(None, map(site_of, model.modules())))
-    layers = layers_by_name(model).items()
-    found = next(((layer, name) for name, layer in layers if site.startswith(f"{name}.")), None)
-    if found is None or site not in sites:
-        raise ValueError(f"site: expected one of {', '.join(sites) or 'none'}, got {site!r}")
-    return found
+def layer_at(model: nn.Module, site: str) -> tuple[nn.Module, str, str]:
+    """Return the layer with a site, and name and site of its first call; ValueError without one."""
+    sites = named_sites(model)
+    first = {each: sites[part] for part, own in every_site(model, sites).items() for each in own}
+    layers = layers_by_name(model)
+    found = layer_of(first.get(site, ""))
+    if found not in layers:
+        raise ValueError(f"site: expected one of {', '.join(first) or 'none'}, got {site!r}")
+    return layers[layer_of(site)], found, first[site]
 
 
 class Probe:
@@ -42,8 +44,8 @@ class Probe:
     """
 
     def __init__(self, model: nn.Module, site: str) -> None:
-        layer, self.name = layer_at(model, site)
-        self.site, self._model, self._layer = site, model, copy.deepcopy(layer).eval()
+        layer, self.name, self.site = layer_at(model, site)
+        self._model, self._layer = model, copy.deepcopy(layer).eval()
         self.is_cross = site.endswith("cross")
         parameters = [each for each in layer.parameters() if each.is_floating_point()]
         self.device, self.dtype = float64_device(parameters[0].device), torch.float64
@@ -72,7 +74,8 @@ class Probe:
                 self._layer(X, **given)
             except (AttributeError, IndexError, RuntimeError, TypeError) as error:
                 if self.site not in trace:  # else what follows has no float64
-                    raise ValueError(f"site {self.site!r}: expected a layer that runs alone, got {error}") from None
+                    more = f"{type(self._layer).__name__}, which needs more than a state"
+                    raise ValueError(f"site {self.site!r}: expected a layer that runs alone, got {more}") from error
         if not isinstance(trace[self.site].source, Projected):
             raise ValueError(f"site {self.site!r}: expected queries and keys, got a layer that gives whole maps")
         return trace
@@ -96,7 +99,10 @@ class Probe:
         try:
             return copy.deepcopy(module).to(self.device)(torch.zeros(1, 1, 1, device=self.device, dtype=self.dtype), at)
         except (AttributeError, IndexError, RuntimeError, TypeError) as error:
-            raise ValueError(f"site {self.site!r}: expected one rotation of all layers, got {error}") from None
+            kind = type(module).__name__
+            raise ValueError(
+                f"site {self.site!r}: expected one rotation of all layers, got {kind}, which needs more than positions"
+            ) from error
 
 
 def linear_map(function: Callable[[Tensor], Tensor], width: int) -> Float[Tensor, "outputs width"]:

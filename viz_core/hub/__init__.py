@@ -9,8 +9,7 @@ transformers is imported when the first model is loaded, not before.
 """
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, register
-from viz_core.hub.custom_attention import coverage
-from viz_core.hub.instrument import instrument, restore
+from viz_core.hub.instrument import coverage, instrument, restore
 from viz_core.hub.load import load_hub
 from viz_core.hub.model import HubCard, HubModel
 from viz_core.hub.runs.generation import Sampling

@@ -18,9 +18,9 @@ from torch.utils.hooks import RemovableHandle
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule
 from viz_core.torch_internals.refusals import in_graph, is_transformed
-from viz_core.trace import find_sites, site_of
+from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
-from viz_core.trace.sites import LayerCoverage, cover_layers, is_linear_attention
+from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, spans_all_keys
 from viz_core.trace.torch_mode import RecordingMode
@@ -52,21 +52,6 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
     """Sites with code of their own that cannot be recorded: no softmax over all keys."""
     hidden = (site for layer, site in outermost(sites, own_sites(sites)).items() if not _can_be_recorded(layer))
     return tuple(dict.fromkeys(hidden))
-
-
-def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage, ...]:
-    """Return a row for each layer of a model, and for each part of it that mixes tokens: its site, or the reason.
-
-    Nothing is run or changed, so the model may be on torch's "meta" device.
-
-    Args:
-        stack: the name of its one stack in sites, as `load_hub` sets it; None where the layers' paths decide.
-
-    Raises:
-        ValueError: if model is not an nn.Module.
-    """
-    sites = find_sites(model, stack)
-    return cover_layers(model, sites, frozenset(hidden_sites(sites)))
 
 
 def _can_be_recorded(layer: nn.Module) -> bool:

@@ -1,5 +1,6 @@
 """Record a transformers model that is in memory already, and restore it."""
 
+import sys
 import threading
 import warnings
 from collections.abc import Iterator, Mapping
@@ -34,8 +35,8 @@ from viz_core.hub.transformers_internals import (
 )
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
-from viz_core.trace.passes import every_site
-from viz_core.trace.sites import cover_layers, describe_uncovered, is_linear_attention
+from viz_core.trace.passes import begin_texts, end_texts, every_site
+from viz_core.trace.sites import LayerCoverage, cover_layers, describe_uncovered, is_linear_attention
 from viz_core.trace.states import add_state_hooks
 
 
@@ -75,7 +76,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
             f"instrument: expected a model of transformers, got {type(model).__name__}; "
             "record(torch_calls=True) sees plain PyTorch"
         )
-    sites = {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
+    sites = _sites_of(parts)
     if not sites:
         raise ValueError(f"instrument: expected a model with attention in layers, got {type(model).__name__}")
     hidden = hidden_sites(sites)
@@ -93,6 +94,29 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     if missing:
         warnings.warn(f"instrument: not recorded of {type(model).__name__}: {missing}", stacklevel=2)
     return seen
+
+
+def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage, ...]:
+    """Return a row for each layer of a model, and for each part of it that mixes tokens: its site, or the reason.
+
+    Nothing is run or changed, so the model may be on torch's "meta" device.
+
+    Args:
+        stack: the name of its one stack in sites, as `load_hub` sets it; that of `instrument` unless given.
+
+    Raises:
+        ValueError: if model is not an nn.Module.
+    """
+    if not isinstance(model, nn.Module):
+        raise ValueError(f"model: expected an nn.Module, got {type(model).__name__}")
+    sites = find_sites(model, stack)
+    if stack is None and "transformers" in sys.modules:
+        sites |= _sites_of(outermost_models(model))
+    return cover_layers(model, sites, frozenset(hidden_sites(sites)))
+
+
+def _sites_of(parts: list[Any]) -> dict[nn.Module, str]:
+    return {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
 
 
 def _within(part: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, str]:
@@ -169,6 +193,8 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
             parent = next((each for each in checked if each is not model and model in {*each.modules()}), None)
             around = None if parent is None else parent.attention_check
             model.attention_check = Check(was, frozenset(hooks), around)
+            watched.append(model.register_forward_pre_hook(begin_texts, with_kwargs=True))
+            watched.append(model.register_forward_hook(end_texts, always_call=True))
             watched.append(model.register_forward_pre_hook(before_pass, with_kwargs=True))
             watched.append(model.register_forward_hook(after_pass, with_kwargs=True, always_call=True))
         own_names = [(layer, names.get(layer, site_of(layer))) for layer in sites]

@@ -9,7 +9,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.hub.custom_attention import coverage
+from viz_core.hub.instrument import coverage
 from viz_core.hub.kinds import Head, ModelKind, kind_named
 from viz_core.hub.runs.positions import Positions
 from viz_core.hub.runs.run import HubRun, NextWord, RunInputs

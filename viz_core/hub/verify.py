@@ -8,9 +8,16 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from viz_core.hub.custom_attention import coverage
 from viz_core.hub.first_pass import copied, same_randomness, shared_copy, token_masks, undisturbed
-from viz_core.hub.instrument import configs_of, instrument, is_instrumented, outermost_models, restore, watch_layers
+from viz_core.hub.instrument import (
+    configs_of,
+    coverage,
+    instrument,
+    is_instrumented,
+    outermost_models,
+    restore,
+    watch_layers,
+)
 from viz_core.hub.transformers_internals import set_implementation
 from viz_core.trace import Trace, find_sites, record
 from viz_core.trace.passes import every_site, named_sites

@@ -66,7 +66,8 @@ def score_products(call: AttentionCall, head: int, query: int, key: int, row: in
     """
     source = call.source
     if not isinstance(source, Projected) or source.signed:
-        raise ValueError(f"site {call.site!r}: expected queries and keys, got {type(source).__name__}")
+        given = call.rule if call.signed else "a layer that gives whole maps"
+        raise ValueError(f"site {call.site!r}: expected queries and keys, got {given}")
     places = zip((row, head, query, key), source.shape, ("row", "head", "query", "key"), strict=True)
     row, head, query, key = (index_range(place, size, name)[0] for place, size, name in places)
     if source.edits is not None and source.edits.of(head):

@@ -1,6 +1,6 @@
 """One recorded attention call, of a batch or of one of its texts: maps, tiles and thumbnails, exact, on demand."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -12,7 +12,7 @@ from torch import Tensor
 from viz_core.trace.arguments import Index, check_whole, index_range, is_index, without_autocast
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, OfSource, Projected, Source, StoredTensors, cropped, row_blocks
-from viz_core.trace.weights import TokenMask, causal_mask
+from viz_core.trace.weights import TokenMask, causal_mask, is_masked
 
 
 def source_of_text(source: Source, row: int, queries: range, keys: range) -> Source:
@@ -22,7 +22,7 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
     """
     own, rows, columns = slice(row, row + 1), slice(queries.start, queries.stop), slice(keys.start, keys.stop)
     spans = {"queries": rows, "keys": columns, "values": columns, "gate": rows}
-    parts: dict[str, Any] = {"query_tokens": None, "key_tokens": None}
+    parts: dict[str, Any] = {"query_tokens": None, "key_tokens": None, "texts": None}
     if isinstance(source, StoredTensors):
         source.check_unchanged()
         named = source.named_tensors().items()
@@ -95,8 +95,17 @@ class OneText(OfSource):
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "1 some_heads rows keys"]:
         """Return the weights of these heads and queries over the keys of the text."""
+        return self._part(self.source.rows, heads, queries)
+
+    def scores(self, heads: slice, queries: slice) -> Float[Tensor, "1 some_heads rows keys"]:
+        """Return the scores whose softmax is `rows`; ValueError if there are none."""
+        if not isinstance(self.source, Projected):
+            raise ValueError("expected queries and keys, got whole maps")
+        return self._part(self.source.scores, heads, queries)
+
+    def _part(self, function: Callable[[slice, slice], Tensor], heads: slice, queries: slice) -> Tensor:
         places = self.queries[queries]
-        rows = self.source.rows(heads, slice(places.start, places.stop, places.step))
+        rows = function(heads, slice(places.start, places.stop, places.step))
         return rows[self.row : self.row + 1, ..., self.keys.start : self.keys.stop]
 
 
@@ -210,21 +219,37 @@ class AttentionCall(OfSource):
             return self.key_mask[:, num_keys - num_queries :]
         return torch.ones(batch, num_queries, dtype=torch.bool)
 
-    def text(self, row: int, on_itself: bool = False) -> "AttentionCall":
+    def text(self, row: int, on_itself: bool = False, part: int | None = None) -> "AttentionCall":
         """Return the call of one text of the batch, without its padding: a batch of 1.
 
         Args:
             on_itself: whether queries and keys are the same tokens where the site does not say so.
+            part: which text of a row that holds several, whose positions restart.
 
         Raises:
-            IndexError: if the batch has no such row.
+            IndexError: if there is no such row or part.
+            ValueError: without part, if the row holds several texts; if these attend to one another.
         """
-        row = index_range(row, self.source.shape[0], "row")[0]
-        keys, queries = self.key_mask[row], self.query_mask[row]
-        queries = keys if on_itself and len(queries) == len(keys) else queries
-        if self.source.shape[0] == 1 and bool(keys.all()) and bool(queries.all()):
+        queries, keys = self.spans(row, on_itself, part)
+        if self.source.shape[0] == 1 and (len(queries), len(keys)) == (self.num_queries, self.num_keys):
             return self
-        return AttentionCall(self.site, source_of_text(self.source, row, token_span(queries), token_span(keys)))
+        return AttentionCall(self.site, source_of_text(self.source, row % self.source.shape[0], queries, keys))
+
+    def spans(self, row: int, on_itself: bool = False, part: int | None = None) -> tuple[range, range]:
+        """Return the places of a text's queries and keys; arguments, IndexError and ValueError are those of `text`."""
+        row = index_range(row, self.source.shape[0], "row")[0]
+        keys = self.key_mask[row]
+        queries = keys if on_itself and self.num_queries == self.num_keys else self.query_mask[row]
+        texts: Tensor | None = getattr(self.source, "texts", None)
+        if texts is None or not (numbers := texts[row % len(texts)].cpu()).any():
+            return token_span(queries), token_span(keys)
+        count = int(numbers.max()) + 1
+        if part is None:
+            raise ValueError(f"site {self.site!r}: expected one text, got {count} in row {row}: give a part, from 0")
+        own = numbers == index_range(part, count, "part")[0]
+        if bool(self.weights(queries=token_span(own & queries))[row][..., ~own].any()):
+            raise ValueError(f"site {self.site!r}: expected texts that do not attend to one another in row {row}")
+        return token_span(own & queries), token_span(own & keys)
 
     @property
     def graph_weights(self) -> Float[Tensor, "batch heads queries keys"]:
@@ -285,6 +310,21 @@ class AttentionCall(OfSource):
             if is_index(index):
                 tile = tile.squeeze(axis)
         return tile
+
+    @property
+    @torch.no_grad()
+    def chosen(self) -> Bool[Tensor, "batch heads queries keys"]:
+        """True where a key takes part in a query's softmax; elsewhere it is hidden, or not chosen by a layer's indexer.
+
+        Raises:
+            ValueError: if weights were recorded as whole maps, or are signed: these have no scores.
+        """
+        scores = getattr(self.source, "scores", None)
+        if scores is None:
+            raise ValueError(f"site {self.site!r}: expected queries and keys, got whole maps, which do not say")
+        blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
+        with without_autocast(self.source.tensors()):
+            return torch.cat([~is_masked(scores(slice(0, self.num_heads), rows)).cpu() for rows in blocks], dim=2)
 
     @torch.no_grad()
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:

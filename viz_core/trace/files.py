@@ -18,7 +18,7 @@ from viz_core.trace.trace import Trace
 
 _FORMAT = "attention-atlas trace"
 _VERSION = "2"
-_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens", "gate")
+_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens", "gate", "texts")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -97,7 +97,8 @@ def saved_source(call: AttentionCall) -> Direct | Projected:
     if isinstance(source, Direct) or (isinstance(source, Projected) and source.edits is None and not source.signed):
         return source
     weights = call.weights()
-    return Direct(weights, _plain_values(source, weights), call.query_mask, call.key_mask, call.signed)
+    texts = getattr(source, "texts", None)
+    return Direct(weights, _plain_values(source, weights), call.query_mask, call.key_mask, call.signed, texts=texts)
 
 
 def _plain_values(source: Source, weights: Tensor) -> Tensor | None:
@@ -118,7 +119,8 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
         raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
         values = None if source.gate is not None or source.is_changed else source.values
-        optional = {"added_up": values, "query_tokens": source.query_tokens, "key_tokens": source.key_tokens}
+        names = ("query_tokens", "key_tokens", "texts")
+        optional = {"added_up": values} | {name: getattr(source, name) for name in names}
         own = {name: tensor for name, tensor in optional.items() if tensor is not None}
         # The names of version 2.
         return "direct", {"values": source.weights} | own, {"signed": True} if source.signed else {}
@@ -150,13 +152,14 @@ def _states(header: dict[str, str], path: str | Path) -> dict[str, str]:
 
 def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> Source:
     """Return the source of which `_parts` gave kind, tensors and settings."""
-    masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens")}
+    masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens", "texts")}
     if kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up", *masks}:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:
             raise ValueError(f"weights of shape {tuple(stored['values'].shape)}")
         is_signed = bool(settings.get("signed", False))
-        return Direct(stored["values"], stored.get("added_up"), masks["query_tokens"], masks["key_tokens"], is_signed)
+        own: Any = masks | {"signed": is_signed}
+        return Direct(stored["values"], stored.get("added_up"), **own)
     if kind != "projected" or not {"queries", "keys"} <= stored.keys() <= {*_TENSORS}:
         raise ValueError(f"a {kind} of {sorted(stored)}")
     tensors: dict[str, Any] = {name: stored.get(name) for name in _TENSORS}

@@ -1,17 +1,22 @@
-"""Which call of a layer runs: layers that share their weights, as in ALBERT, are one module with a name for each call.
+"""What is known of a pass: which call of a layer runs, and which rows hold several texts.
 
-A pass is one call of the module that holds the list of layers. What is counted in it is known to the thread or task
-that runs it, and stored on no module. A layer that is called in another pass of the same recording has the same names,
-and "@2" after them.
+Layers that share their weights, as in ALBERT, are one module with a name for each call. A pass is one call of the
+module that holds the list of layers. What is counted in it is known to the thread or task that runs it, and stored on
+no module. A layer that is called in another pass of the same recording has the same names, and "@2" after them.
 """
 
+import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from contextvars import ContextVar
+from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+
+from viz_core.torch_internals.refusals import is_transformed
+from viz_core.trace.weights import packed_texts, text_numbers
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 _NUMBERED = re.compile(r"(\w+)\.(\d+)((?:\.\d+)*)")  # "encoder.2" of "encoder.2.self"
@@ -76,6 +81,25 @@ def end_pass(holder: nn.Module, _args: object, _output: object) -> None:
         _passes.set(passes[:-1])
 
 
+def begin_texts(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """Note which rows of a pass hold several texts, by their `position_ids`, as a forward pre-hook of a model."""
+    if torch.compiler.is_compiling() or packed_texts.get() is not None:
+        return
+    names = [*inspect.signature(model.forward).parameters][: len(args)] if args[2:] else []
+    given = dict(zip(names, args, strict=False)) | kwargs
+    positions, mask = given.get("position_ids"), given.get("attention_mask")
+    if isinstance(positions, Tensor) and positions.dim() == 2 and not (positions.is_meta or is_transformed(positions)):
+        is_mask = isinstance(mask, Tensor) and mask.dim() == 2
+        numbers = text_numbers(positions, mask.bool() if is_mask else None)  # type: ignore[union-attr]
+        packed_texts.set(None if numbers is None else (model, numbers))
+
+
+def end_texts(model: nn.Module, _args: object, _output: object) -> None:
+    """End what `begin_texts` began, as a forward hook that is always called."""
+    if not torch.compiler.is_compiling() and (packed := packed_texts.get()) and packed[0] is model:
+        packed_texts.set(None)
+
+
 def call_layer(layer: nn.Module, name: str) -> str:
     """Count a call of a layer in its pass, and return the name of this call: "encoder.3"."""
     passes = _passes.get()
@@ -118,11 +142,11 @@ def every_site(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Modu
         first = next(filter(None, map(number_in_path, path.split("."))), None)
         if module in sites and first is not None:
             numbers[module].add(int(first))
-    shared = [part for part in model.modules() if hasattr(getattr(part, "config", None), "num_hidden_groups")]
-    for layer in {layer for part in shared for layer in part.modules() if layer in sites}:
-        config = shared[0].config  # ALBERT: group i is the layers that are i of num_hidden_groups equal parts
-        per_group, own = config.num_hidden_layers / config.num_hidden_groups, numbers[layer]
-        numbers[layer] = {i for i in range(config.num_hidden_layers) if int(i / per_group) in own}
+    albert: Any = next((m for m in model.modules() if hasattr(getattr(m, "config", None), "num_hidden_groups")), None)
+    for layer in () if albert is None else [part for part in albert.modules() if part in sites]:
+        count = albert.config.num_hidden_layers  # in equal groups, each the same layer called again and again
+        per_group, own = count / albert.config.num_hidden_groups, numbers[layer]
+        numbers[layer] = {i for i in range(count) if int(i / per_group) in own}
     found = dict[nn.Module, tuple[str, ...]]()
     for layer, site in sites.items():
         stack, _, rest = _split(site)

@@ -32,7 +32,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
 
     Layer and kind follow from the module's path ("decoder.block.2.layer.1.EncDecAttention"); attention layers within
     one another share a name, whichever makes the call. Different layers have different names ("encoder.2.5.self" for
-    block 5 of stage 2). torch's own decoders are recognised by their class.
+    block 5 of stage 2). torch's own decoders, and classes called Decoder, are recognised.
 
     Args:
         stack: as in `states.name_sites`.
@@ -46,7 +46,8 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
     decoders: list[str] = []
     modules = dict(model.named_modules())
     for path, module in modules.items():
-        if isinstance(module, nn.TransformerDecoder | nn.TransformerDecoderLayer):
+        is_decoder = type(module).__name__ == "Decoder"  # of x-transformers
+        if is_decoder or isinstance(module, nn.TransformerDecoder | nn.TransformerDecoderLayer):
             decoders.append(path and path + ".")
         if is_attention(module) and any(map(number_in_path, path.split("."))):
             known = stack or ("decoder" if any(path.startswith(prefix) for prefix in decoders) else None)

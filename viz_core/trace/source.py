@@ -6,12 +6,12 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import snapshot, version, with_four_axes
 from viz_core.trace.edits import Edits
-from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attention_weights, causal_mask
+from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attention_weights, causal_mask, packed_texts
 
 # A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
 _BLOCK_SCORES = 2**23
@@ -125,6 +125,7 @@ class Projected(StoredTensors):
     key_tokens: TokenMask | None = None
     gate: Float[Tensor, "batch heads queries v"] | None = None  # what the layer multiplies its heads' outputs by
     is_changed: bool = False  # whether the layer changes its heads' outputs in another way before they are projected
+    texts: Int[Tensor, "#batch n"] | None = None  # the number of each token's text, of packed ones
     signed: ClassVar[bool] = False
 
     @property
@@ -221,6 +222,7 @@ class Direct(StoredTensors):
     signed: bool = False  # whether weights may be negative, and rows need not sum to 1
     gate: Float[Tensor, "batch heads queries v"] | None = None  # as of `Projected`
     is_changed: bool = False
+    texts: Int[Tensor, "#batch n"] | None = None
 
     @property
     def tokens(self) -> TokenMask | None:
@@ -237,6 +239,21 @@ class Direct(StoredTensors):
         """Return a copy of these rows, in float32; ValueError if they were changed in place since."""
         self.check_unchanged()
         return self.weights[:, heads, queries].float().clone()
+
+
+def with_texts(source: Source, site: str | None) -> Source:
+    """Return the source of a call in a pass, with the number of each token's text where rows hold several.
+
+    ValueError if the source cannot hold that.
+    """
+    packed, (batch, _, num_queries, num_keys) = packed_texts.get(), source.shape
+    if packed is None or not (site or "").endswith("self") or len(texts := packed[1]) not in (1, batch):
+        return source
+    if not num_queries == num_keys == texts.shape[-1]:
+        return source
+    if not isinstance(source, Direct | Projected):
+        raise ValueError(f"site {site!r}: expected one text in each row, got several (positions restart)")
+    return replace(source, texts=texts)
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:

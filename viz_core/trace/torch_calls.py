@@ -5,6 +5,7 @@ Projections within torch's function are computed again.
 """
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from functools import reduce
 from inspect import signature
 from operator import or_
@@ -19,7 +20,7 @@ from torch import Tensor
 from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
 from viz_core.trace.arguments import cast_inputs, materialized, with_four_axes
 from viz_core.trace.source import Projected, stored
-from viz_core.trace.weights import Bias, Mask
+from viz_core.trace.weights import Bias, Mask, allowed_keys
 
 
 def from_kernel(
@@ -104,7 +105,8 @@ def from_multi_head(
     masks = [F.pad(mask, (0, more)) for mask in masks] if more else masks
     hidden, added = ([m for m in masks if (m.dtype == torch.bool) is boolean] for boolean in (True, False))
     mask, bias = ~reduce(or_, hidden) if hidden else None, sum(added[1:], added[0]) if added else None
-    return _projected(queries, keys, values, mask, bias, causal)
+    source = _projected(queries, keys, values, mask, bias, causal)
+    return _nan_where_empty(source) if need_weights else source
 
 
 def from_fast_path(
@@ -121,16 +123,15 @@ def from_fast_path(
     """The kernel of the fast path of `nn.MultiheadAttention`; batch first, nested or not.
 
     A key is masked where the mask is not zero: (queries, keys) for type 0, (batch, keys) for type 1, all four axes for
-    type 2. A nested batch is padded to its longest member, and the padding masked.
+    type 2. A nested batch, which has no mask, is padded to its longest member, and the padding masked.
     """
     (query, real_queries), (key, real_keys), (value, _) = _padded(query), _padded(key), _padded(value)
     projected = map(F.linear, (query, key, value), _thirds(qkv_weight), _thirds(qkv_bias))
     queries, keys, values = (rearrange(x, "b n (h d) -> b h n d", h=num_head) for x in projected)
-    allowed = _not_padding(real_queries, real_keys)
-    if mask is not None:
-        mask = mask[:, None, None, :] if mask_type == 1 else with_four_axes(mask)
-        allowed = _both(allowed, ~mask.bool())
-    return _projected(queries, keys, values, allowed, None, False)
+    if mask is None:
+        return _projected(queries, keys, values, _not_padding(real_queries, real_keys), None, False)
+    mask = mask[:, None, None, :] if mask_type == 1 else with_four_axes(mask)
+    return _nan_where_empty(_projected(queries, keys, values, ~mask.bool(), None, False))
 
 
 def from_encoder_layer(
@@ -183,7 +184,8 @@ def read_call(
     with torch.no_grad():
         source = read_in_graph(function, named_arguments(function, args, kwargs))
     own = source.values if values else None
-    return stored(source.queries, source.keys, own, source.mask, source.bias, causal=source.causal, scale=source.scale)
+    settings = {"causal": source.causal, "scale": source.scale, "key_tokens": source.key_tokens}
+    return stored(source.queries, source.keys, own, source.mask, source.bias, **settings)
 
 
 def read_in_graph(function: Callable[..., Any], arguments: dict[str, Any]) -> Projected:
@@ -225,6 +227,23 @@ def _projected(
     queries, keys, values = cast_inputs(queries, keys, values)
     scale = queries.shape[-1] ** -0.5 if scale is None else scale
     return Projected(queries, keys, mask, bias, causal, scale, values=values)
+
+
+def _nan_where_empty(source: Projected) -> Projected:
+    """Return the source with NaN, as torch's softmax gives it, for the weights of queries that may attend to no key."""
+    allowed = source.mask
+    if source.bias is not None:
+        allowed = _both(allowed, source.bias > -torch.inf)
+    if allowed is None or allowed.is_meta or not bool((empty := ~allowed.any(dim=-1, keepdim=True)).any()):
+        return source
+    batch, _, _, num_keys = source.shape
+    bias = torch.zeros((), dtype=source.queries.dtype, device=empty.device) if source.bias is None else source.bias
+    return replace(
+        source,
+        mask=None if source.mask is None else source.mask | empty,
+        bias=torch.where(empty, torch.nan, bias),
+        key_tokens=allowed_keys(source.mask, source.bias, batch, num_keys),
+    )
 
 
 def _flat(x: Tensor, lead: torch.Size) -> Tensor:

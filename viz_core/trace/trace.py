@@ -14,8 +14,8 @@ from torch.overrides import TorchFunctionMode
 
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
-from viz_core.trace.call import AttentionCall, token_span
-from viz_core.trace.source import Direct, Projected, Source, StoredTensors
+from viz_core.trace.call import AttentionCall
+from viz_core.trace.source import Direct, Projected, Source, StoredTensors, with_texts
 from viz_core.trace.steps import Beams, join_steps
 from viz_core.trace.verification import Verification
 from viz_core.trace.weights import TokenMask
@@ -111,7 +111,7 @@ class Trace:
             batch, _, num_queries, num_keys = source.shape
             queries, keys = self.tokens_given(site, batch, num_queries, num_keys)
             source = replace(source, query_tokens=queries, key_tokens=source.key_tokens if keys is None else keys)
-        self.add_joined(source, site)
+        self.add_joined(with_texts(source, site), site)
 
     def add_state(self, name: str, state: Tensor) -> None:
         """Add a state under its name, or "NAME@2" for a layer that is called again. ValueError within `torch.func`."""
@@ -176,21 +176,25 @@ class Trace:
         before = (call for call in reversed(self._calls.values()) if (call.stack, call.kind) == (stack, "self"))
         return next((call for call in before if (call.source.shape[0], call.num_queries) == rows), None)
 
-    def text(self, row: int) -> "Trace":
+    def text(self, row: int, part: int | None = None) -> "Trace":
         """Return the recording of one text of the batch, without its padding: each call's `AttentionCall.text`, and
         the states of its tokens; no states of a stack whose calls have another batch, such as windows of a picture.
 
+        Args:
+            part: which text of a row that holds several, one after another.
+
         Raises:
-            IndexError: if the batch has no such row.
+            IndexError: if the batch has no such row, or the row no such part.
+            ValueError: without part, if the row holds several texts.
         """
         alone = Trace(self.differentiable, self.values)
         alone.verification = self.verification
         spans: dict[tuple[str, int], range] = {}
         batches: dict[str, set[int]] = {}
         for call in self:
-            alone.add_joined(call.text(row).source, call.site)
+            alone.add_joined(call.text(row, part=part).source, call.site)
             batches.setdefault(call.stack, set()).add(call.source.shape[0])
-            spans.setdefault((call.stack, call.num_queries), token_span(call.query_mask[row]))
+            spans.setdefault((call.stack, call.num_queries), call.spans(row, part=part)[0])
         for name, state in self.states.items():
             if batches.get(stack := name.partition(".")[0], {len(state)}) != {len(state)}:
                 continue

@@ -1,9 +1,11 @@
 """Attention weights from queries and keys, in the one place that computes them, and what masks say about padding."""
 
 from collections.abc import Callable, Mapping
+from contextvars import ContextVar
 from typing import TypeAlias
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
@@ -117,8 +119,24 @@ def allowed_keys(mask: Mask | None, bias: Bias | None, batch: int, num_keys: int
     return (begun & unfinished).expand(batch, num_keys)
 
 
+packed_texts: ContextVar[tuple[object, Int[Tensor, "#batch n"]] | None] = ContextVar("packed_texts", default=None)
+"""The model whose pass runs, and the number of each token's text, where a row holds several: positions restart."""
+
+
+def text_numbers(positions: Int[Tensor, "#batch n"], tokens: TokenMask | None) -> Int[Tensor, "#batch n"] | None:
+    """Return the number of each token's text, counted up where positions restart; None if each row is one text."""
+    restarts = positions[:, 1:] <= positions[:, :-1]
+    if tokens is not None and tokens.shape[-1] == positions.shape[-1]:
+        restarts = restarts & tokens[:, 1:] & tokens[:, :-1]
+    return F.pad(restarts, (1, 0)).cumsum(dim=-1) if bool(restarts.any()) else None
+
+
 def text_positions(tokens: TokenMask | None, n: int, device: torch.device | None = None) -> Int[Tensor, "#batch n"]:
     """Return positions counted from the first token of each text; -1 at padding before it."""
+    packed = packed_texts.get()
+    if packed is not None and (texts := packed[1]).shape[-1] == n:
+        first = (texts[:, None] < texts[..., None]).sum(dim=-1)
+        return (torch.arange(n, device=texts.device) - first).to(device)
     positions = torch.arange(n, device=device)[None]
     return positions if tokens is None else (positions - first_tokens(tokens)[:, None]).clamp_min(-1)
 

@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
+from transformers import Gemma3nTextConfig, Gemma3nTextModel
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, Layer, layers, made
 from tests.viz_core.hub.families import in_memory
@@ -180,6 +181,13 @@ def test_what_is_not_linear_is_refused() -> None:
         instrument(model)
         with pytest.raises(ValueError, match=message):
             circuit(model, "decoder.1.self", HEADS if family == "gpt2" else 1)
+    sizes = {"vocab_size": 20, "vocab_size_per_layer_input": 20, "hidden_size": 16, "intermediate_size": 32}
+    heads = {"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "hidden_size_per_layer_input": 4}
+    layers_of = {"num_hidden_layers": 2, "num_kv_shared_layers": 0, "activation_sparsity_pattern": [0.0] * 2}
+    several = Gemma3nTextModel(Gemma3nTextConfig(**sizes, **heads, **layers_of, laurel_rank=4, altup_num_inputs=2))
+    instrument(several.eval())
+    with pytest.raises(ValueError, match="Gemma3nRotaryEmbedding, which needs more than positions$"):
+        ov_circuit(several, "decoder.1.self", 1)
     model = quantised(in_memory("llama"))
     instrument(model)
     with pytest.raises(ValueError, match="got one that normalises or rounds"):

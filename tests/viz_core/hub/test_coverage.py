@@ -31,7 +31,7 @@ def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> 
         warnings.simplefilter("always")
         sites = instrument(model)
     warned = " ".join(str(each.message) for each in caught if "not recorded" in str(each.message))
-    assert len(sites) == len({each.site for each in rows if each.site})
+    assert set(sites) == {each.site for each in rows if each.site}
     assert all(each.reason.rstrip(".") in warned for each in rows if each.reason)
     assert bool(warned) == any(each.reason for each in rows)
 

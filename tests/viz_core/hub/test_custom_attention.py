@@ -92,6 +92,7 @@ def test_keys_that_each_query_chose() -> None:
     expected = F.scaled_dot_product_attention(query, key, key, attn_mask=mask)
     torch.testing.assert_close(output.transpose(1, 2), expected)
     assert torch.equal(trace["attention.0"].weights()[0, 0] > 0, mask)
+    assert torch.equal(trace["attention.0"].chosen, mask.expand(1, 2, 3, 4))
 
 
 def test_a_sink_for_each_query() -> None:

@@ -75,7 +75,7 @@ def test_maps_and_outputs(model: Any, eager: tuple[list[Tensor], Tensor], tmp_pa
     assert loaded.signed
     assert torch.equal(loaded.weights(), call.weights())
     assert "entropy" not in measure_layer(call, 1).fingerprints[0]
-    with pytest.raises(ValueError, match="expected queries and keys, got Difference"):
+    with pytest.raises(ValueError, match="expected queries and keys, got difference of softmaxes"):
         score_products(call, 0, 1, 0)
 
 

@@ -87,7 +87,9 @@ def test_what_has_no_products_is_refused() -> None:
     X = torch.randn(1, 3, 8)
     with record() as trace:
         AdditiveAttention(8, 8, 8)(X, X, X)
-    with pytest.raises(ValueError, match="site 'attention.0': expected queries and keys, got Direct"):
+    with pytest.raises(
+        ValueError, match="site 'attention.0': expected queries and keys, got a layer that gives whole maps"
+    ):
         score_products(trace["attention.0"], 0, 0, 0)
     with intervene({"encoder.0.self": [off(1), sharpen(1, 0.5)]}):
         edited = recorded(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4))

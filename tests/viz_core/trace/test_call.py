@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from tests.viz_core.trace.attention_cases import CASES, H, recorded
-from viz_core.trace import AttentionCall, attend, record, record_weights
+from viz_core.trace import AttentionCall, attend, intervene, knock_out, record, record_weights
 from viz_core.trace import source as recorded_module
 
 
@@ -178,3 +178,19 @@ def test_slices_and_ranges_keep_it(small: AttentionCall) -> None:
 def test_wrong_indices_are_refused(small: AttentionCall, indices: dict[str, object], message: str) -> None:
     with pytest.raises(IndexError, match=message):
         small.weights(**indices)
+
+
+def test_what_is_left_out_is_told_from_a_weight_of_about_0() -> None:
+    queries = torch.full((2, 1, 3, 2), 20.0)
+    keys = torch.tensor([20.0, -20.0, 20.0])[:, None].expand(2, 1, 3, 2)
+    mask = torch.tensor([[True, True, True], [True, True, False]])[:, None, None]
+    with record() as trace, intervene({"attention.0": knock_out(0, query=2, key=0)}):
+        attend(queries, keys, keys, mask=mask, causal=True, site=None)
+        record_weights(torch.rand(1, 1, 2, 2))
+    call = trace["attention.0"]
+    allowed = torch.tensor([[1, 0, 0], [1, 1, 0], [0, 1, 1]]).bool()
+    assert torch.equal(call.chosen[:, 0], allowed & mask[:, 0])
+    assert call.weights()[0, 0, 1].tolist() == [1, 0, 0]
+    assert torch.equal(call.text(1, on_itself=True).chosen[0, 0], allowed[:2, :2])
+    with pytest.raises(ValueError, match=r"site 'attention.1': expected queries and keys, got whole maps"):
+        _ = trace["attention.1"].chosen

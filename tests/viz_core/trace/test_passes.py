@@ -1,6 +1,7 @@
-"""Layers that share their weights: a site for each call in a pass, each measured and edited alone."""
+"""What is known of a pass: calls of layers that share their weights, and texts that share a row."""
 
 from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from threading import Barrier
 from typing import Any
 
@@ -9,9 +10,23 @@ import torch
 from torch import Tensor, nn
 from transformers import AlbertConfig, AlbertModel
 
+from tests.viz_core.hub.families import in_memory
 from viz_core.attention import MultiHeadAttention
 from viz_core.hub import coverage, instrument, restore
-from viz_core.trace import find_sites, intervene, name_sites, off, record, zero
+from viz_core.maps.fingerprints import measure_layer
+from viz_core.trace import (
+    find_sites,
+    intervene,
+    knock_out,
+    load_trace,
+    name_sites,
+    off,
+    record,
+    save_trace,
+    sharpen,
+    window,
+    zero,
+)
 from viz_core.trace.passes import every_site
 
 LAYERS, HEADS, WIDTH = 12, 4, 4
@@ -204,3 +219,53 @@ def test_a_loop_over_layers_gives_each_call_the_next_number() -> None:
         assert trace.sites == expected
         if model.rounds == 1:  # its list says so
             assert {site for own in every_site(model, find_sites(model)).values() for site in own} == set(expected)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", ["llama", "mistral"])
+def test_texts_in_one_row_are_measured_and_edited_each_for_itself(family: str, tmp_path: Path) -> None:
+    model = in_memory(family)
+    instrument(model)
+    texts, positions = [[5, 6, 7, 8], [9, 8, 7, 6, 5, 4, 9]], [[*range(4), *range(7)]]
+    packed = {
+        "input_ids": torch.tensor([[*texts[0], *texts[1]]]),
+        "position_ids": torch.tensor(positions),
+        "use_cache": False,
+    }
+    edits = {"decoder.0.self": [knock_out(1, query=3, key=0), window(2, 2, first=1)], "decoder.1.self": sharpen(0, 0.5)}
+    for edited in ({}, edits):
+        with record(states=True) as trace, intervene(edited):
+            model(**packed)
+        with pytest.raises(ValueError, match=r"decoder.0.self': expected one text, got 2 in row 0: give a part"):
+            measure_layer(trace["decoder.0.self"])
+        with pytest.raises(IndexError, match="part"):
+            trace.text(0, part=2)
+        save_trace(trace, tmp_path / "trace.safetensors")
+        for number, text in enumerate(texts):
+            with record(states=True) as alone, intervene(edited):
+                model(torch.tensor([text]))
+            for whole in (trace, load_trace(tmp_path / "trace.safetensors")):
+                found = whole.text(0, part=number)
+                for call in alone:
+                    torch.testing.assert_close(found[call.site].weights(), call.weights(), atol=1e-5, rtol=1e-5)
+            for name, state in alone.states.items():
+                if not name.endswith("output"):
+                    torch.testing.assert_close(trace.text(0, part=number).states[name], state, atol=1e-5, rtol=1e-5)
+    with record() as plain:
+        model(torch.tensor([texts[0]]))
+    assert plain.text(0)["decoder.0.self"].num_keys == 4
+
+
+@torch.no_grad()
+def test_texts_that_attend_to_one_another_are_not_taken_apart() -> None:
+    """With a cache transformers hides no text from the next, whatever its positions."""
+    model = in_memory("llama")
+    instrument(model)
+    left = {"attention_mask": torch.tensor([[0, 0, 1, 1]]), "position_ids": torch.tensor([[1, 1, 0, 1]])}
+    with record() as padded:
+        model(torch.tensor([[0, 0, 5, 6]]), **left)
+    assert padded.text(0)["decoder.0.self"].num_keys == 2  # positions of padding say nothing
+    with record() as trace:
+        model(torch.tensor([[5, 6, 7, 8]]), None, torch.tensor([[0, 1, 0, 1]]))
+    with pytest.raises(ValueError, match="expected texts that do not attend to one another in row 0"):
+        trace.text(0, part=1)

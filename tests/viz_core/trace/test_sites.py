@@ -66,6 +66,10 @@ def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
     assert sites_by_path(model) == {}
     as_torchvision_names_them = nn.ModuleDict({"encoder_layer_7": nn.ModuleDict({"x": nn.MultiheadAttention(8, 2)})})
     assert list(find_sites(as_torchvision_names_them).values()) == ["encoder.7.self"]
+    Decoder = type("Decoder", (nn.Sequential,), {})  # as in x-transformers: no path says so
+    assert list(find_sites(nn.ModuleDict({"attn_layers": Decoder(nn.MultiheadAttention(8, 2))})).values()) == [
+        "decoder.0.self"
+    ]
 
 
 def test_two_stacks_are_named_at_once(transformer: EncoderDecoder) -> None:

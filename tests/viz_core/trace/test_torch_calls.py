@@ -235,3 +235,37 @@ def test_half_precision_under_autocast() -> None:
     assert trace["attention.0"].source.tensors()[0].dtype == torch.bfloat16
     torch.testing.assert_close(trace["attention.0"].weights(), weights.float(), atol=0.02, rtol=0)
     assert trace["attention.1"].weights().sum(dim=-1).allclose(torch.ones(3))
+
+
+@pytest.mark.parametrize("need_weights", [False, True])
+@pytest.mark.parametrize("kind", ["padding", "boolean", "additive"])
+@pytest.mark.parametrize("differentiable", [False, True])
+def test_a_query_without_keys_has_the_weights_that_torch_used(
+    kind: str, need_weights: bool, differentiable: bool
+) -> None:
+    """They are NaN where torch's softmax is, and 0 where its kernel skips the row."""
+    layer, X, fast = nn.MultiheadAttention(8, 2, batch_first=True).eval(), drawn(2, 4, 8), torch.no_grad()
+    hidden = torch.zeros(4, 4, dtype=torch.bool)
+    hidden[2] = True
+    padding = torch.tensor([[False, False, False, True], [True, True, True, True]])
+    options: dict[str, Any] = {
+        "padding": {"key_padding_mask": padding},
+        "boolean": {"attn_mask": hidden},
+        "additive": {"attn_mask": torch.zeros(4, 4).masked_fill(hidden, -torch.inf)},
+    }[kind]
+    place = (1, slice(None)) if kind == "padding" else (slice(None), 2)
+    for with_gradients in (True, False):
+        with torch.enable_grad() if with_gradients else fast, record(differentiable, torch_calls=True) as trace:
+            output, weights = layer(X, X, X, need_weights=need_weights, average_attn_weights=False, **options)
+        call = trace["attention.0"]
+        found = call.weights()
+        row = found[place[0], :, place[1]]
+        assert row.isnan().all() if output[place].isnan().all() else not row.any()
+        others = torch.ones(2, 4, dtype=torch.bool)
+        others[place] = False
+        seen = found.transpose(1, 2)[others]
+        torch.testing.assert_close(seen.sum(dim=-1), torch.ones(len(seen), 2))
+        if weights is not None:
+            torch.testing.assert_close(found, weights.detach(), equal_nan=True)
+        if not differentiable and kind == "padding":
+            assert torch.equal(call.key_mask, ~padding)
