@@ -19,7 +19,7 @@ from viz_core.view.state import ALLOWED, DisplayOptions
 CLAIM_WORDS = tuple(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by"))
 """Words of a badge, as `script_words` takes them."""
 
-_SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "unsupported", "timing")
+_SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported", "timing")
 
 
 @dataclass(frozen=True)
@@ -146,7 +146,8 @@ def input_part(words: Words, controls: str, examples: str, result: str = "") -> 
         f'<form class="controls" data-part="form" autocomplete="off">{controls}</form>{examples}'
         f'<p class="problem" data-part="problem" role="alert" hidden></p>{result}'
         f'<p class="state"><progress data-part="progress" aria-label="{preparing}"></progress> '
-        '<span data-part="state" role="status"></span></p>'
+        '<span data-part="state" role="status"></span> '
+        f'<button type="button" data-part="retry" hidden>{words.of("common", "try-again")}</button></p>'
     )
 
 

@@ -27,6 +27,7 @@ export async function loadModel(files, progress = () => {}) {
   const parts = Promise.all([load(files.runtime), load(files.empty)]);
   runtime ??= parts.then(startRuntime);
   const started = runtime;
+  started.catch(() => (runtime = null)); // so that another try loads it anew
   const [weights, index, ...graphs] = await Promise.all([files.weights, files.index, ...Object.values(files.graphs)].map(load));
   performance.mark("arrived");
   const data = unpackWeights(new Uint8Array(await unzip(weights)), JSON.parse(new TextDecoder().decode(index)));

@@ -9,27 +9,30 @@ const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few 
 const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
 const TYPING = 350; // milliseconds after the last key
 
-/** Load the model with a progress bar, run it for the first time, and say whether the page works offline from now on. */
-async function startModel({ part, words, megabytes }, open, run) {
-  const say = (name, values = {}) => (part("state").textContent = words.text(name, values));
-  if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return say("unsupported");
+/**
+ * What the page says of its model: how much has arrived, that it is ready and whether it is kept, or why it is not and how to
+ * try again. While it is not ready for want of a file, no older result is shown (style.css).
+ */
+function makeState({ part, words, megabytes }) {
   const kept = keepSite().catch(() => false);
   const bar = part("progress");
+  const say = (name, values = {}) => {
+    document.querySelector("main").dataset.state = name;
+    bar.hidden = !["loading", "preparing"].includes(name);
+    part("retry").hidden = !["failed", "offline-unkept"].includes(name);
+    part("state").textContent = words.text(name, values);
+  };
   const progress = ({ done, total }) => {
     Object.assign(bar, { value: done, max: total });
     if (done < total) say("loading", { done: megabytes(done), total: megabytes(total) });
     else say("preparing");
   };
-  try {
-    globalThis.atlas = await open(progress); // for tests and the curious
-  } catch (error) {
-    say("failed", { reason: error.message });
-    throw error;
-  }
-  bar.hidden = true;
-  await run();
-  document.documentElement.dataset.ready = "true";
-  return say((await kept) ? "ready" : "ready-unkept");
+  const ready = async () => say((await kept) ? "ready" : "ready-unkept");
+  const failed = (error) => {
+    say(navigator.onLine ? "failed" : "offline-unkept", { reason: error.message });
+    console.warn(error);
+  };
+  return { say, progress, ready, failed };
 }
 
 /** "Decoder self: Layer 2, head 3; ..." of heads "GROUP.LAYER.HEAD". */
@@ -41,9 +44,8 @@ function headsNamed({ data, words }, off) {
   return words.row(named);
 }
 
-/** Why an input is refused, in words; any other error goes on. */
+/** Why an input is refused, in words. */
 function explain({ part, words, whole, number }, error) {
-  if (error.name !== "InputError") throw error;
   const values = Object.fromEntries(Object.entries(error.values).map(([name, value]) => [name, typeof value === "number" ? (Number.isInteger(value) ? whole : number)(value) : value]));
   part("problem").hidden = false;
   part("problem").textContent = words.text(`problem.${error.message}`, values);
@@ -101,7 +103,7 @@ export function showWhole(page, off, whole, scores) {
  *   entries(now): what of them stands in the address
  *   linked(now): what stands in the app's, with its names; else `entries` with the prefix
  *   load(progress, now): what `globalThis.atlas` holds, with the model
- *   prepare(now): the model's input, or null where there is none yet; takes no part in the time
+ *   prepare(now, progress): the model's input, or null where there is none yet; takes no part in the time
  *   compute(now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
  *   groupsOf(found, now), display: its maps and how they are shown first, where it has a view of them
  *   show(found, whole, now, time): all but the maps; `whole` was computed with all heads on
@@ -110,6 +112,7 @@ export function showWhole(page, off, whole, scores) {
 export function startPage(page, own) {
   const { data, part, language } = page;
   let [newest, isLoaded] = [0, false];
+  const state = makeState(page);
 
   function readAddress() {
     const given = new URLSearchParams(location.hash.slice(1));
@@ -133,7 +136,7 @@ export function startPage(page, own) {
     const now = readAddress();
     part("problem").hidden = true;
     try {
-      const input = await own.prepare?.(now);
+      const input = await own.prepare?.(now, (share) => !isStopped() && state.progress(share));
       if (input === null) return;
       const started = performance.now();
       const onToken = (written) => !isStopped() && !now.off.length && part("result") && (part("result").textContent = written);
@@ -149,8 +152,12 @@ export function startPage(page, own) {
       }
       own.show(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
       document.documentElement.dataset.off = now.off.join("_");
+      await state.ready();
     } catch (error) {
-      if (!isStopped()) explain(page, error);
+      if (isStopped()) return;
+      if (error.name !== "InputError") return state.failed(error);
+      explain(page, error);
+      await state.ready();
     }
   }
 
@@ -170,12 +177,20 @@ export function startPage(page, own) {
     run();
   });
   fill();
-  const open = async (progress) => {
-    const loaded = await own.load(progress, readAddress());
+  /** Load the model, unless it is here, and run it. */
+  async function start() {
+    if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return state.say("unsupported");
+    try {
+      if (!isLoaded) globalThis.atlas = await own.load(state.progress, readAddress()); // for tests and the curious
+    } catch (error) {
+      return state.failed(error);
+    }
     isLoaded = true;
-    return loaded;
-  };
-  startModel(page, open, run);
+    await run();
+    document.documentElement.dataset.ready = "true";
+  }
+  part("retry").addEventListener("click", start);
+  start();
   return { writeAddress, run, fill };
 }
 
@@ -189,6 +204,7 @@ export function startTextPage(page, own) {
   const { data, part } = page;
   const form = part("form");
   const input = form.elements.text;
+  const early = input.value; // typed before this script was here
   let typing = 0;
   const { writeAddress, run } = startPage(page, {
     ...own,
@@ -215,5 +231,9 @@ export function startTextPage(page, own) {
     input.value = example;
     change();
   });
+  if (early) {
+    input.value = early;
+    change();
+  }
   return { writeAddress, run };
 }

@@ -102,8 +102,8 @@ const { writeAddress, run, fill: refill } = startPage(page, {
     await open(model, progress);
     return { open, decode };
   },
-  async prepare({ model, sample }) {
-    const [given, classifier] = await Promise.all([picture(sample), open(model)]);
+  async prepare({ model, sample }, progress) {
+    const [given, classifier] = await Promise.all([picture(sample), open(model, progress)]);
     return given && { given, classifier };
   },
   compute: (_, { off }, { given, classifier }) => classifier.classify(given, off),

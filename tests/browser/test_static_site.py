@@ -179,6 +179,54 @@ def test_a_page_runs_no_script_of_its_markup(alone: Page, site: str) -> None:
     assert alone.evaluate("() => window.ran === undefined")
 
 
+PAGES_WITH_A_MODEL = ("transformer", "walk", "writer", "vision-transformer")
+
+
+@pytest.mark.parametrize("name", PAGES_WITH_A_MODEL)
+def test_a_model_that_does_not_arrive_is_said_and_tried_again(newcomer: Page, site: str, name: str) -> None:
+    newcomer.goto(f"{site}en/")
+    newcomer.route("**/weights.*", lambda route: route.abort())
+    newcomer.goto(f"{site}en/{name}.html")
+    expect(newcomer.get_by_role("status")).to_contain_text("could not be loaded. Check your connection, then try again")
+    expect(newcomer.locator(".view-host, [data-part=walk], .claims").first).to_be_hidden()
+    newcomer.unroute("**/weights.*")
+    newcomer.get_by_role("button", name="Try again").click()
+    wait_until_ready(newcomer)
+    expect(newcomer.get_by_role("status")).to_contain_text("ready")
+    expect(newcomer.get_by_role("button", name="Try again")).to_be_hidden()
+    expect(newcomer.locator(".view-host, [data-part=walk]").first).to_be_visible()
+
+
+def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: str) -> None:
+    newcomer.goto(f"{site}en/vision-transformer.html")
+    wait_until_ready(newcomer)
+    expect(newcomer.get_by_role("status")).to_contain_text("works offline")
+    newcomer.context.set_offline(True)
+    newcomer.get_by_label("Model").select_option("vit-cifar10")
+    expect(newcomer.get_by_role("status")).to_contain_text("You are offline, and your browser has not kept this model")
+    expect(newcomer.locator("[data-part=result]")).to_be_hidden()
+    expect(newcomer.locator(".view-host")).to_be_hidden()
+    newcomer.get_by_label("Model").select_option("vit-fashion-mnist")
+    expect(newcomer.get_by_role("status")).to_contain_text("works offline")
+    expect(newcomer.locator("[data-part=result]")).to_contain_text("ankle boot")
+    newcomer.context.set_offline(False)
+    newcomer.get_by_label("Model").select_option("vit-cifar10")
+    expect(newcomer.locator("[data-part=result]")).to_contain_text("truck")
+
+
+def test_a_sentence_typed_before_the_page_listens_is_translated(alone: Page, site: str, shipped: Translator) -> None:
+    waiting = []
+    alone.route("**/transformer.js", lambda route: waiting.append(route))
+    alone.goto(f"{site}en/transformer.html", wait_until="commit")
+    alone.get_by_label("An English sentence").fill("if it rains")
+    alone.wait_for_timeout(100)
+    for route in waiting:
+        route.continue_()
+    alone.unroute("**/transformer.js")
+    wait_until_ready(alone)
+    expect(alone.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
+
+
 TEXTS_TO_WRITE = (
     "Don't you know it's 7 o'clock?  I'll\tgo",
     "  I\u00a0said:\u2009“No—never!” \r\n",
