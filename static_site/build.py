@@ -10,9 +10,12 @@ from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
 from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import model_page, size_of
-from static_site.pages import LANGUAGES, Card, Words, index_page, root_page
+from static_site.pages import LANGUAGES, Card, Words, card_page, index_page, picture_of, root_page
+from static_site.pages import MODELS as MODELS_OF_PAGES
+from viz_core.runtime.assets import ASSETS
 from viz_core.view.components import COMPONENTS, DARK, LIGHT
 
+ROOT = Path(__file__).resolve().parents[1]
 MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
 
@@ -49,6 +52,13 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             files.add(f"{language}/{name}.html", chapter(words, app))
             cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
         files.add(f"{language}/index.html", index_page(words, cards))
+        for card in cards:
+            picture = picture_of(card.name)
+            files.add(f"gallery/{picture}.png", (ASSETS / "gallery" / f"{picture}.png").read_bytes())
+    for name in {each for some in MODELS_OF_PAGES.values() for each in some}:
+        files.add(f"cards/{name}.html", card_page(name))
+    for name in ("LICENSE", "CITATION.cff"):
+        files.add(f"{name}.txt", (ROOT / name).read_bytes())
     files.add("index.html", root_page())
     if folder.is_dir():
         shutil.rmtree(folder)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import json
+import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -70,7 +71,21 @@ def plain_text(text: str) -> str:
 
 TEMPLATES = Path(__file__).parent / "templates"
 
-_CARD = '<li><a href="{path}"><b>{title}</b></a><p>{teaser}</p><p class="note">{size}</p></li>'
+_CARD = (
+    '<li><img src="../gallery/{picture}.png" alt="" loading="lazy"><a href="{path}"><b>{title}</b></a>'
+    '<p>{teaser}</p><p class="note">{size}</p></li>'
+)
+_PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer"}
+"""Pictures of the app's gallery, of pages that have another name there."""
+CARDS = {path.parent.name: path for path in (*ASSETS.glob("checkpoints/*/card.md"), *ASSETS.glob("hub/*/README.md"))}
+"""Cards of the models that ship: scores, data and their licences."""
+MODELS = {
+    "transformer": ("transformer-en-fr",),
+    "walk": ("transformer-en-fr",),
+    "writer": ("writer-en",),
+    "vision-transformer": ("vit-fashion-mnist", "vit-cifar10"),
+}
+"""The models that a page runs, whose card, data and licence it names."""
 
 
 @dataclass(frozen=True)
@@ -112,6 +127,7 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
     made = [
         _CARD.format(
             path=f"{card.name}.html",
+            picture=picture_of(card.name),
             title=html.escape(card.title),
             teaser=html.escape(card.teaser),
             size=words.of("site", "size").replace("{size}", str(round(card.size / 1e6))) if card.size > 1e6 else "",
@@ -121,6 +137,30 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
     about = f"{words.of('site', 'about')} {words.of('site', 'offline')}"
     body = f'<ul class="cards">{"".join(made)}</ul>'
     return whole_page(words, "contents", words.title("site"), about, body, {"words": {}}, here="index")
+
+
+def picture_of(page: str) -> str:
+    """Name of the gallery's picture of a page."""
+    return _PICTURES.get(page, page)
+
+
+def card_page(model: str) -> str:
+    """A model's card as a page."""
+    text = frontmatter.loads(CARDS[model].read_text(encoding="utf-8")).content
+    return fill_template("card", title=html.escape(model), body=markdown.markdown(text, extensions=["tables"]))
+
+
+def credits_of(words: Words, page: str) -> str:
+    """HTML: the model card, data and licence of each model of a page, of all on the index; then source and citation."""
+    models = MODELS.get(
+        page, dict.fromkeys(each for some in MODELS.values() for each in some) if page == "index" else ()
+    )
+    source = os.environ.get("ATLAS_REPOSITORY", "").rstrip("/")
+    lines = [words.of("site", f"credit.{model}").replace("{card}", f"../cards/{model}.html") for model in models]
+    lines.append(words.of("site", "credit"))
+    if source:
+        lines.append(f"[{words.of('site', 'source')}]({source})")
+    return "".join(html_of(line) for line in lines)
 
 
 def root_page() -> str:
@@ -180,6 +220,8 @@ def whole_page(
             f'<link rel="alternate" hreflang="{each}" href="../{each}/{here}.html">' for each in LANGUAGES
         ),
         atlas=html.escape(atlas),
+        og_picture=_og_picture(name if here != "index" else here),
+        credits=credits_of(words, name if here != "index" else here),
         language_label=words.of("common", "language"),
         languages=_language_links("../", words.language, here),
         definition=definition,
@@ -188,6 +230,12 @@ def whole_page(
         data=json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/"),
         script=name,
     )
+
+
+def _og_picture(page: str) -> str:
+    """The picture that other sites show beside a link; they need the whole address, so none without ATLAS_SITE."""
+    site = html.escape(os.environ.get("ATLAS_SITE", "").rstrip("/"), quote=True)
+    return f'\n<meta property="og:image" content="{site}/gallery/{picture_of(page)}.png">' if site else ""
 
 
 def _language_links(folder: str, own: str, page: str) -> str:

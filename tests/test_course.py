@@ -191,6 +191,17 @@ def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:
     assert "the address begins with" in done.stderr
 
 
+@pytest.mark.parametrize("address", ["http://localhost:8501", "https://127.0.0.1/atlas", "http://[::1]:8501"])
+def test_no_student_is_led_to_the_teachers_computer(
+    address: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "students-en.imscc").write_text("of before")
+    course().build(tmp_path, address)
+    assert list(tmp_path.glob("*.imscc")) == []
+    assert (tmp_path / "teacher-en.zip").is_file()
+    assert f"No cartridges were written: {address} is this computer" in capsys.readouterr().out
+
+
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_teachers_page_names_every_lesson(language: str) -> None:
     page = (TEACH / language / "index.md").read_text("utf-8")

@@ -179,7 +179,8 @@ def build(folder: Path, address: str = ADDRESS) -> None:
 
     Args:
         folder: made where it does not exist.
-        address: of the app, such as https://atlas.school.example; links in all packs lead there.
+        address: of the app, such as https://atlas.school.example; links in all packs lead there. No cartridges are
+            written for this computer's own, which students could not reach.
 
     Raises:
         ValueError: if the address does not begin with http:// or https://.
@@ -187,11 +188,20 @@ def build(folder: Path, address: str = ADDRESS) -> None:
     if not re.fullmatch(r"https?://[^\s()<>\"]+", address):
         raise ValueError(f"the address begins with http:// or https:// and has no spaces, got {address!r}")
     address = address.rstrip("/")
+    is_local = re.match(r"https?://(localhost|127\.|\[::1\])", address) is not None
     for language in LANGUAGES:
         pages = teacher_pages(language, address)
         _write(folder / language, pages)
         _write_zip(folder / f"teacher-{language}.zip", pages)
-        _write_zip(folder / f"students-{language}.imscc", cartridge(language, address))
+        students = folder / f"students-{language}.imscc"
+        students.unlink(missing_ok=True)
+        if not is_local:
+            _write_zip(students, cartridge(language, address))
+    if is_local:
+        print(
+            f"No cartridges were written: {address} is this computer, which students cannot reach. "
+            "Give the address of your app: make course ATLAS_ADDRESS=https://atlas.school.example"
+        )
 
 
 if __name__ == "__main__":

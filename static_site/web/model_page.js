@@ -16,23 +16,33 @@ const TYPING = 350; // milliseconds after the last key
 function makeState({ part, words, megabytes }) {
   const kept = keepSite().catch(() => false);
   const bar = part("progress");
+  let attempt = 0; // what still arrives of one that has ended says nothing
   const say = (name, values = {}) => {
     document.querySelector("main").dataset.state = name;
     bar.hidden = !["loading", "preparing"].includes(name);
     part("retry").hidden = !["failed", "offline-unkept"].includes(name);
     part("state").textContent = words.text(name, values);
   };
-  const progress = ({ done, total }) => {
-    Object.assign(bar, { value: done, max: total });
-    if (done < total) say("loading", { done: megabytes(done), total: megabytes(total) });
-    else say("preparing");
+  const begin = () => {
+    const mine = (attempt += 1);
+    return ({ done, total }) => {
+      if (mine !== attempt) return;
+      Object.assign(bar, { value: done, max: total });
+      if (done < total) say("loading", { done: megabytes(done), total: megabytes(total) });
+      else say("preparing");
+    };
   };
-  const ready = async () => say((await kept) ? "ready" : "ready-unkept");
+  const ready = async () => {
+    const mine = (attempt += 1);
+    const name = (await kept) ? "ready" : "ready-unkept";
+    if (mine === attempt) say(name);
+  };
   const failed = (error) => {
+    attempt += 1;
     say(navigator.onLine ? "failed" : "offline-unkept", { reason: error.message });
     console.warn(error);
   };
-  return { say, progress, ready, failed };
+  return { say, begin, ready, failed };
 }
 
 /** "Decoder self: Layer 2, head 3; ..." of heads "GROUP.LAYER.HEAD". */
@@ -136,7 +146,7 @@ export function startPage(page, own) {
     const now = readAddress();
     part("problem").hidden = true;
     try {
-      const input = await own.prepare?.(now, (share) => !isStopped() && state.progress(share));
+      const input = await own.prepare?.(now, state.begin());
       if (input === null) return;
       const started = performance.now();
       const onToken = (written) => !isStopped() && !now.off.length && part("result") && (part("result").textContent = written);
@@ -181,7 +191,7 @@ export function startPage(page, own) {
   async function start() {
     if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return state.say("unsupported");
     try {
-      if (!isLoaded) globalThis.atlas = await own.load(state.progress, readAddress()); // for tests and the curious
+      if (!isLoaded) globalThis.atlas = await own.load(state.begin(), readAddress()); // for tests and the curious
     } catch (error) {
       return state.failed(error);
     }

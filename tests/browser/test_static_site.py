@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -225,6 +226,28 @@ def test_a_sentence_typed_before_the_page_listens_is_translated(alone: Page, sit
     alone.unroute("**/transformer.js")
     wait_until_ready(alone)
     expect(alone.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
+
+
+def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
+    folder = site_folder / SUB_PATH
+    named = {
+        "transformer": ("Tatoeba", "CC BY 2.0"), "view": ("Tatoeba", "CC BY 2.0"), "walk": ("Tatoeba", "CC BY 2.0"),
+        "writer": ("Tatoeba", "CC BY 2.0"), "vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"),
+        "index": ("Tatoeba", "Fashion-MNIST", "CIFAR-10"), "sinusoidal-encoding": (),
+    }  # fmt: skip
+    for language in ("en", "pt-BR", "zh-TW"):
+        for name, expected in named.items():
+            text = (folder / language / f"{name}.html").read_text("utf-8")
+            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
+            assert [each for each in expected if each not in credit] == [], (language, name)
+            links = re.findall(r'href="(\.\./[^"]+)"', credit)
+            assert len(links) >= 2 + bool(expected)
+            assert all((folder / language / link).resolve().is_file() for link in links)
+            assert 'property="og:title"' in text
+    pictures = re.findall(r'<img src="\.\./(gallery/[^"]+)"', (folder / "en" / "index.html").read_text("utf-8"))
+    assert len(pictures) == 6
+    assert all((folder / each).is_file() for each in pictures)
+    assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")
 
 
 TEXTS_TO_WRITE = (
