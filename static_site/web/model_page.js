@@ -162,12 +162,12 @@ export function startPage(page, own) {
       }
       own.show(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
       document.documentElement.dataset.off = now.off.join("_");
-      await state.ready();
+      state.ready();
     } catch (error) {
       if (isStopped()) return;
       if (error.name !== "InputError") return state.failed(error);
       explain(page, error);
-      await state.ready();
+      state.ready();
     }
   }
 
