@@ -155,5 +155,5 @@ def map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any,
 
 
 def _keep_maps(found: list[list[Tensor]], _layer: nn.Module, _inputs: Any, output: Any) -> None:
-    parts = output if isinstance(output, tuple) else (output,)
+    parts = output if isinstance(output, tuple | list) else (output,)
     found.append([part for part in parts if isinstance(part, Tensor) and part.dim() == 4 and part.is_floating_point()])

@@ -15,9 +15,11 @@ from torch import nn
 from viz_core.trace.arguments import described
 from viz_core.trace.passes import every_site, number_in_path
 
-# MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax.
+# MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax; PatchTSMixer's "gated
+# attention" is a gate.
 _ATTENTION = re.compile(
-    r"attention(?!Output|Residual|\w*Projection)|(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
+    r"(?<!MixerGated)attention(?!Output|Residual|\w*Projection)|"
+    r"(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
     re.IGNORECASE,
 )
 LINEAR = re.compile(

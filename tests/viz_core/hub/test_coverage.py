@@ -42,6 +42,10 @@ def test_a_hybrid_names_its_other_layers() -> None:
     assert "RecurrentGemmaRglru weighs earlier tokens separately in each channel" in str(warned[0].message)
 
 
+def test_a_softmax_that_gates_channels_is_no_map() -> None:
+    assert not any(each.site for each in coverage(build("patchtsmixer")))
+
+
 @pytest.mark.parametrize("architecture", ["recurrent_gemma", "rwkv"])
 def test_layers_that_weigh_each_channel_by_itself_say_so(architecture: str) -> None:
     assert {each.code for each in coverage(build(architecture)) if each.reason} == {"channels"}
