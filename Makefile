@@ -65,8 +65,8 @@ types:
 test-library: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core
 
-# The library's tests with the lowest and the highest torch and transformers that pyproject.toml allows. For every week, not
-# every change: each end is installed anew. ARGS names some of the tests.
+# Tests with the oldest, the newest and some versions between of transformers that pyproject.toml allows. For every week, not
+# every change: each version is installed anew. ARGS names other tests than the sample.
 test-ranges: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.ranges $(ARGS)
 

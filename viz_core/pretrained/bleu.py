@@ -3,13 +3,20 @@
 import math
 from collections import Counter
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-import sacrebleu
 from jaxtyping import Float
 
 from viz_core.pretrained.tokenization import book_tokens
+
+
+def _sacrebleu() -> Any:
+    try:
+        import sacrebleu
+    except ImportError:
+        raise ImportError("expected sacrebleu, for BLEU: pip install 'attention-atlas[bleu]'") from None
+    return sacrebleu
 
 
 def book_bleu(prediction: Sequence[str], reference: Sequence[str], k: int = 2) -> float:
@@ -61,7 +68,7 @@ def sentence_bleu(prediction: str, references: Sequence[str]) -> float:
     """
     _check_texts("prediction", [prediction])
     _check_texts("references", references)
-    return float(sacrebleu.sentence_bleu(prediction, list(references)).score)
+    return float(_sacrebleu().sentence_bleu(prediction, list(references)).score)
 
 
 def corpus_bleu(predictions: Sequence[str], references: Sequence[Sequence[str]]) -> float:
@@ -88,7 +95,7 @@ def bleu_statistics(
         raise ValueError(f"expected references for {len(predictions)} predictions, got {len(references)} lists")
     for number, texts in enumerate(references):
         _check_texts(f"references of sentence {number}", texts)
-    metric = sacrebleu.metrics.BLEU(effective_order=True)
+    metric = _sacrebleu().metrics.BLEU(effective_order=True)
     scores = [metric.sentence_score(text, list(them)) for text, them in zip(predictions, references, strict=True)]
     return np.array([[*s.counts, *s.totals, s.sys_len, s.ref_len] for s in scores], dtype=np.float64)
 
@@ -96,7 +103,7 @@ def bleu_statistics(
 def bleu_of(sums: Float[np.ndarray, "10"]) -> float:
     """sacrebleu's corpus BLEU, 0 to 100, from `bleu_statistics` added up; the same as `corpus_bleu`."""
     counts = [int(number) for number in sums]
-    score = sacrebleu.metrics.BLEU.compute_bleu(counts[:4], counts[4:8], counts[8], counts[9], smooth_method="exp")
+    score = _sacrebleu().metrics.BLEU.compute_bleu(counts[:4], counts[4:8], counts[8], counts[9], smooth_method="exp")
     return float(score.score)
 
 

@@ -276,7 +276,7 @@ def test_the_installed_version_has_every_private_name_and_one_file_uses_them() -
     ("owner", "name", "lost"),
     [
         (transformers.PreTrainedModel, "_supports_sdpa", "no attention of a model of the hub is recorded"),
-        (transformers.PreTrainedConfig, "_attn_implementation", "instrument() and restore() fail"),
+        (transformers.PretrainedConfig, "_attn_implementation", "instrument() and restore() fail"),
     ],
 )
 def test_a_missing_name_is_said_with_what_does_not_work(

@@ -41,7 +41,7 @@ def fetch(
     from huggingface_hub import errors as hub_errors
     from huggingface_hub.errors import HTTPError  # type: ignore[attr-defined]  # of whichever client it uses
 
-    if offline or constants.is_offline_mode():
+    if offline or constants.HF_HUB_OFFLINE:
         return _from_cache(name, revision, _SWITCHED_OFF)
     try:
         info = HfApi(token=token).model_info(name, revision=revision, files_metadata=True, timeout=10)

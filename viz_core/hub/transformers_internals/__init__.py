@@ -5,6 +5,7 @@ A test at the first import says which names are missing, and what does not work 
 """
 
 import importlib
+import importlib.metadata
 import inspect
 import re
 import warnings
@@ -18,6 +19,7 @@ import torch.nn.functional as F
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from viz_core.hub.store import HubError
 from viz_core.runtime import packages as private_names
 from viz_core.runtime.packages import PrivateName
 from viz_core.trace.linear_rule import LinearRule
@@ -95,19 +97,27 @@ def alibi_bias(config: Any) -> Float[Tensor, "heads keys"] | None:
     return bias.reshape(config.num_attention_heads, -1)
 
 
+def _found(path: str) -> Any:
+    """What a private name stands for; HubError if the installed transformers lacks it."""
+    if not private_names.exists(path):
+        raise HubError(
+            "This needs {name}, which transformers {version} does not have. Install a newer one.",
+            name=path,
+            version=importlib.metadata.version("transformers"),
+        )
+    module, _, name = path.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
 def patch_positions(grid: Int[Tensor, "1 3"], merge: int) -> Int[Tensor, "patches 2"]:
     """Row and column of each patch in the order in which a Qwen-VL packs them."""
-    from transformers.vision_utils import get_vision_position_ids
-
-    positions: Tensor = get_vision_position_ids(grid, merge)
+    positions: Tensor = _found("transformers.vision_utils:get_vision_position_ids")(grid, merge)
     return positions
 
 
 def window_index(grid: Int[Tensor, "1 3"], merge: int, size: int, patch: int) -> tuple[Any, Any]:
     """The squares of patches in the order of their windows, and where each window ends (Qwen2.5-VL)."""
-    from transformers.vision_utils import get_vision_window_index
-
-    squares, ends = get_vision_window_index(grid, merge, size, patch)
+    squares, ends = _found("transformers.vision_utils:get_vision_window_index")(grid, merge, size, patch)
     return squares, ends
 
 
@@ -121,8 +131,7 @@ def best_resolution(size: tuple[int, int], choices: Any) -> tuple[int, int]:
 
 def internvl_tiles(processor: Any, height: int, width: int) -> tuple[int, int]:
     """Rows and columns of the tiles of an InternVL's picture."""
-    from transformers.models.got_ocr2.image_processing_pil_got_ocr2 import get_optimal_tiled_canvas
-
+    get_optimal_tiled_canvas = _found(f"{_TILES}:get_optimal_tiled_canvas")
     side = (processor.size["height"], processor.size["width"])
     columns, rows = get_optimal_tiled_canvas((height, width), side, processor.min_patches, processor.max_patches)
     return int(rows), int(columns)
@@ -138,7 +147,7 @@ def feature_extractor_config(path: Path) -> dict[str, Any]:
 
 _AUTO = "transformers.models.auto.modeling_auto"
 _TILES = "transformers.models.got_ocr2.image_processing_pil_got_ocr2"
-_CONFIG = "transformers:PreTrainedConfig"
+_CONFIG = "transformers:PretrainedConfig"
 _NO_MODEL = "no model of the hub is recognised"
 _NO_INSTRUMENT = "instrument() and restore() fail"
 _NO_MAPS = "no attention of a model of the hub is recorded"
@@ -179,9 +188,9 @@ def missing(features: Collection[str] = ("all", "family")) -> list[PrivateName]:
 
 def _reads_what_we_set() -> bool:
     """Whether the implementation of attention that a config reports is the attribute that we set."""
-    from transformers import PreTrainedConfig
+    from transformers import PretrainedConfig
 
-    getter = getattr(vars(PreTrainedConfig).get("_attn_implementation"), "fget", None)
+    getter = getattr(vars(PretrainedConfig).get("_attn_implementation"), "fget", None)
     return getter is not None and _SET_BY_US.path.rsplit(".", 1)[-1] in getter.__code__.co_names
 
 
