@@ -78,7 +78,9 @@ def load_hub(
     name = name_or_path.name if isinstance(name_or_path, Path) else check_name(name_or_path)
     if tokenizer is not None and not (callable(tokenizer) or isinstance(tokenizer, re.Pattern)):
         raise ValueError(f"tokenizer: expected a function or a compiled pattern, got {type(tokenizer).__name__}")
-    if tokenizer is None and isinstance(name_or_path, str) and name in shipped_names():
+    if isinstance(name_or_path, str) and name in shipped_names():
+        if tokenizer is not None:
+            raise HubError("{name} takes no tokenizer but its own.", name=name)
         return load_shipped(name, where)
     import_transformers()
     dtype = precision(where)

@@ -110,7 +110,7 @@ def test_a_folder_without_a_tokenizer_takes_ids(copy: Tiny) -> None:
 
 def test_what_takes_no_tokenizer_says_so(tiny: Tiny, tiny_model: Callable[..., HubModel]) -> None:
     with pytest.raises(HubError, match="takes no tokenizer but its own"):
-        load_hub(tiny("vit"), device="cpu", tokenizer=list)
+        load_hub("vit-cifar10", device="cpu", tokenizer=list)
     with pytest.raises(ValueError, match="expected a function or a compiled pattern, got str"):
         load_hub(tiny("bert"), device="cpu", tokenizer="[A-Z]")
     with pytest.raises(HubError, match="takes a text, not token ids"):
