@@ -203,15 +203,15 @@ def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: s
     wait_until_ready(newcomer)
     expect(newcomer.get_by_role("status")).to_contain_text("works offline")
     newcomer.context.set_offline(True)
-    newcomer.get_by_label("Model").select_option("vit-cifar10")
+    newcomer.locator("select[name=model]").select_option("vit-cifar10")
     expect(newcomer.get_by_role("status")).to_contain_text("You are offline, and your browser has not kept this model")
     expect(newcomer.locator("[data-part=result]")).to_be_hidden()
     expect(newcomer.locator(".view-host")).to_be_hidden()
-    newcomer.get_by_label("Model").select_option("vit-fashion-mnist")
+    newcomer.locator("select[name=model]").select_option("vit-fashion-mnist")
     expect(newcomer.get_by_role("status")).to_contain_text("works offline")
     expect(newcomer.locator("[data-part=result]")).to_contain_text("ankle boot")
     newcomer.context.set_offline(False)
-    newcomer.get_by_label("Model").select_option("vit-cifar10")
+    newcomer.locator("select[name=model]").select_option("vit-cifar10")
     expect(newcomer.locator("[data-part=result]")).to_contain_text("truck")
 
 
