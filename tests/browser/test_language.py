@@ -101,16 +101,16 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
     plane.scroll_into_view_if_needed()
     expect(plane.get_by_role("cell", name="(2,160; 1,700)")).to_be_visible()
     expect_rest(page)
-    for fold in plane.locator("[class*='st-key-checks-'] summary").all():
-        fold.click()
     badges = page.locator("[class*='claim'] code")
+    expect(badges.filter(has_text="0,0012")).to_be_attached()
+    page.locator("details").filter(has=badges.filter(has_text="0,0012")).locator("summary").click()
     expect(badges.filter(has_text="0,0012")).to_be_visible()
     chart = page.get_by_role("figure").first.locator("text")
     expect(chart.filter(has_text="0,898")).to_be_visible()
     page.get_by_role("button", name="Ajuda", exact=True).nth(2).hover()
     tooltip = page.get_by_test_id("stTooltipContent")
     expect(tooltip).to_contain_text("desvio de 0,0012")
-    shown = [*badges.all_inner_texts(), *plane.get_by_role("cell").all_inner_texts(), *tooltip.all_inner_texts()]
+    shown = [*badges.all_text_contents(), *plane.get_by_role("cell").all_inner_texts(), *tooltip.all_inner_texts()]
     shown += [text or "" for text in page.get_by_role("figure").locator("text").evaluate_all(TEXTS)]
     assert len(shown) > 20
     assert not [text for text in shown if re.search(r"\d\.\d{1,2}(?!\d)", text)]

@@ -47,7 +47,6 @@ def head_buttons(
     """Draw buttons: the open head off or on, all others of its layer or of the model off, all on."""
     site, head = open_head(groups, view)
     if site not in dict(heads.sites):
-        st.caption(chapter.common("shared-layers"))
         return
     is_off = (site, head) in heads.read(off)
     with st.container(key="switches"):

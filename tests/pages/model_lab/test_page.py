@@ -163,7 +163,7 @@ def test_what_was_written_is_told_once() -> None:
 
     assert "It writes: **b**" in page_text(text="b", target_tokens=(token, end))
     assert "2 tokens written, all special or parts of characters" in page_text(target_tokens=(end, end))
-    assert "1 tokens written" in page_text(tokens=(token, end), num_prompt_tokens=1)
+    assert "1 token written" in page_text(tokens=(token, end), num_prompt_tokens=1)
     assert "writes nothing" in page_text(num_prompt_tokens=1)
 
 
