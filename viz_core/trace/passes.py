@@ -36,7 +36,9 @@ def name_site(layer: nn.Module, site: str) -> None:
 def site_of(layer: nn.Module) -> str | None:
     """Return the site of a layer, while it runs that of its current call; None if it has none."""
     site: str | None = getattr(layer, "attention_site", None)
-    return current_site(site) if site is not None and _passes.get() else site
+    if site is None or torch.compiler.is_compiling() or not _passes.get():  # a compiled layer is in no pass
+        return site
+    return current_site(site)
 
 
 def named_sites(model: nn.Module) -> dict[nn.Module, str]:
