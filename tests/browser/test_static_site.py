@@ -184,7 +184,7 @@ PAGES_WITH_A_MODEL = ("transformer", "walk", "writer", "vision-transformer")
 
 
 @pytest.mark.parametrize("name", PAGES_WITH_A_MODEL)
-def test_a_model_that_does_not_arrive_is_said_and_tried_again(newcomer: Page, site: str, name: str) -> None:
+def test_a_failed_model_download_is_reported_and_retried(newcomer: Page, site: str, name: str) -> None:
     newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
     newcomer.route("**/weights.*", lambda route: route.abort())
     newcomer.goto(f"{site}en/{name}.html")

@@ -42,7 +42,7 @@ def test_padding_and_queries_that_see_one_key_count_nowhere() -> None:
     assert float(token_penalty(padded, room, torch.tensor([0]))) == pytest.approx(expected)
 
 
-def test_guided_heads_are_asked_for_the_token_of_their_sign() -> None:
+def test_guide_penalty_by_hand() -> None:
     visible = torch.zeros(1, 4, 4, dtype=torch.bool)
     visible[:, :3, :3] = torch.ones(3, 3, dtype=torch.bool).tril()  # the fourth token is padding
     weights = torch.tensor([[1.0, 0, 0, 0], [0.25, 0.75, 0, 0], [0.1, 0.3, 0.6, 0], [0, 0, 0, 1]]).expand(1, 3, 4, 4)

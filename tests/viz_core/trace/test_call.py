@@ -180,7 +180,7 @@ def test_wrong_indices_are_refused(small: AttentionCall, indices: dict[str, obje
         small.weights(**indices)
 
 
-def test_what_is_left_out_is_told_from_a_weight_of_about_0() -> None:
+def test_masked_keys_are_distinguished_from_weights_near_0() -> None:
     queries = torch.full((2, 1, 3, 2), 20.0)
     keys = torch.tensor([20.0, -20.0, 20.0])[:, None].expand(2, 1, 3, 2)
     mask = torch.tensor([[True, True, True], [True, True, False]])[:, None, None]
