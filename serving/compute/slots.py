@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from serving.compute.turns import NOBODY, Client, Spent, turns
+from serving.compute.turns import NOBODY, Client, Spent, Usual, turns
 from viz_core.runtime.hooks import interruptible
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Clock = Callable[[], float]
 LEASE = 5.0  # seconds for which a job stays alive after a poll
-_RECENT = 0.2  # what the newest job of a kind adds to the mean time of its kind
 
 
 class BusyError(Exception):
@@ -148,7 +147,7 @@ class Slots:
         self._queue: list[Job] = []
         self._known: dict[Hashable, Job] = {}  # submitted and not over
         self._running: list[Job] = []
-        self._usual: dict[str, float] = {}  # mean seconds by kind
+        self._usual = Usual()
         self._spent = Spent()
         self._threads = 0
         self._open = True
@@ -222,7 +221,7 @@ class Slots:
         return turns(waiting, running, lambda who: self._spent.of(who, now))
 
     def _expected(self, job: Job) -> float:
-        return self._usual.get(job.kind, 0.0)
+        return self._usual.of(job.kind) or 0.0
 
     def _may_start(self, job: Job) -> bool:
         """Whether the job's address has fewer slots than its share; work of no address has no share."""
@@ -235,8 +234,8 @@ class Slots:
     def _serve(self) -> None:
         while True:
             with self._lock:
-                self._submitted.wait_for(lambda: self._next() is not None or not self._open)
-                job = self._next()
+                while (job := self._next()) is None and self._open:
+                    self._submitted.wait()
                 if job is None:
                     self._threads -= 1
                     return
@@ -250,15 +249,11 @@ class Slots:
             finally:
                 with self._lock:
                     self._running.remove(job)
-                    self._count_in(job)
+                    self._usual.add(job.kind, job.seconds)
+                    self._spent.add(job.client, job.seconds, self.clock())
                     self._forget(job)
                     self._done.notify_all()
                 del job  # an idle thread must not hold the last visitor's data
-
-    def _count_in(self, job: Job) -> None:
-        usual = self._usual.get(job.kind, job.seconds)
-        self._usual[job.kind] = usual + _RECENT * (job.seconds - usual)
-        self._spent.add(job.client, job.seconds, self.clock())
 
     def _drop_abandoned(self, now: float) -> None:
         for job in [job for job in self._queue if job.abandoned(now)]:

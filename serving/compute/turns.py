@@ -8,6 +8,8 @@ from typing import NamedTuple, TypeVar
 
 Work = TypeVar("Work")
 
+_RECENT = 0.25  # what the newest work of a kind adds to the mean time of its kind
+_MAX_KINDS = 4096
 _HALF_LIFE = 60.0  # seconds after which half of what somebody was computed for is forgotten
 _LEAST = 0.01  # seconds that a job counts for at least
 
@@ -20,6 +22,24 @@ class Client(NamedTuple):
 
 
 NOBODY = Client()
+
+
+class Usual:
+    """Mean seconds of work by kind, the newest counting most; of so many kinds those that came last."""
+
+    def __init__(self) -> None:
+        self._seconds: dict[Hashable, float] = {}
+
+    def of(self, kind: Hashable) -> float | None:
+        """Return the mean of a kind; None where it was never met."""
+        return self._seconds.get(kind)
+
+    def add(self, kind: Hashable, seconds: float) -> None:
+        """Count what one piece of work took."""
+        usual = self._seconds.pop(kind, seconds)
+        self._seconds[kind] = usual + _RECENT * (seconds - usual)
+        if len(self._seconds) > _MAX_KINDS:
+            del self._seconds[next(iter(self._seconds))]
 
 
 class Spent:

@@ -11,12 +11,11 @@ from collections.abc import Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
+from serving.compute.turns import Usual
 from serving.runners.worker import Call
 
 LONG = 1.0  # seconds, from which a call is long
-_RECENT = 0.3  # what the newest call of a kind adds to the mean time of its kind
 _LONG_INPUT = 9  # bits of the size of an input whose kind was never met, from which its call counts as long
-_MAX_KINDS = 4096
 
 
 class Task(NamedTuple):
@@ -46,12 +45,12 @@ class Crew:
     def __init__(self) -> None:
         self.members: list[Member] = []
         self._running: dict[Member, Sequence[Task]] = {}
-        self._usual: dict[tuple[str, str, int], float] = {}  # mean seconds by kind
+        self._usual = Usual()
         self.lock = threading.Lock()
 
     def is_long(self, task: Task) -> bool:
         """Whether a call is expected to take `LONG`."""
-        usual = self._usual.get(task.kind)
+        usual = self._usual.of(task.kind)
         return task.kind[2] > _LONG_INPUT if usual is None else usual >= LONG
 
     def may_run(self, member: Member, task: Task) -> bool:
@@ -78,9 +77,6 @@ class Crew:
         with self.lock:
             self._running.pop(member, None)
             for kind in {one.kind for one in tasks}:
-                usual = self._usual.pop(kind, seconds)
-                self._usual[kind] = usual + _RECENT * (seconds - usual)
-            while len(self._usual) > _MAX_KINDS:
-                del self._usual[next(iter(self._usual))]
+                self._usual.add(kind, seconds)
         for other in self.members:
             other.wake()

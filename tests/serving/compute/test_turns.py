@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from serving.compute.turns import Client, Spent, turns
+import pytest
+
+from serving.compute.turns import Client, Spent, Usual, turns
 
 CROWD, NEWCOMER = Client("crowd", 1), Client("newcomer", 1)
 
@@ -31,3 +33,17 @@ def test_windows_of_an_address_share_its_turns() -> None:
     waiting = [("a0", Client("a", 0), 1.0), ("a1", Client("a", 0), 1.0), ("b0", Client("a", 1), 1.0)]
     assert [*turns(waiting, [], lambda _: 0.0)] == ["a0", "b0", "a1"]
     assert [*turns(waiting, [], lambda who: 4.0 if who == Client("a", 0) else 0.0)] == ["b0", "a0", "a1"]
+
+
+def test_the_mean_time_of_a_kind_follows_the_newest_and_old_kinds_are_forgotten(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    usual = Usual()
+    assert usual.of("long") is None
+    usual.add("long", 8.0)
+    usual.add("long", 4.0)
+    assert usual.of("long") == 7.0
+    monkeypatch.setattr("serving.compute.turns._MAX_KINDS", 2)
+    for kind in ("short", "shorter"):
+        usual.add(kind, 1.0)
+    assert (usual.of("long"), usual.of("short")) == (None, 1.0)
