@@ -133,8 +133,8 @@ def refuse_edits(
 
 
 def is_editing() -> bool:
-    """Whether any `intervene` block is active around this call."""
-    return bool(_current())
+    """Whether any `intervene` block around this call has an edit."""
+    return any(block._edits for block in _current())
 
 
 def without_edits() -> AbstractContextManager[None]:
