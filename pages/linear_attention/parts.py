@@ -83,7 +83,7 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
     forms, stream = layer.forms(bool(setting)), layer.stream()
     values = about_row(forms, stream, layer.time)
     names = chapter.words.group("figure")
-    if not compared:
+    if not compared and layer.rule != "sum":  # whose formula stands beside the definition
         chapter.text(f"of-rule.{layer.rule}", decay=f"{layer.decay:g}")
     with chapter.claim_row("main"):
         chapter.claim("same", forms.map_error, _ROUNDING)

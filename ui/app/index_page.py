@@ -10,6 +10,7 @@ from collections.abc import Collection
 from functools import lru_cache, partial
 
 import streamlit as st
+from starlette.convertors import StringConvertor, register_url_convertor
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
@@ -40,13 +41,24 @@ _STYLE = ASSETS / "components" / "app.css"
 
 
 def routes() -> list[Route]:
-    """Routes of the index pages of all pages, under whatever path the app is served."""
+    """Routes of the index pages of all pages, under whatever path the app is served.
+
+    An address that is no page gets that of home, which Streamlit then opens.
+    """
+    register_url_convertor("page", _PageName())
     home, *others = all_pages()
     base = str(st.get_option("server.baseUrlPath")).strip("/")
     return [
         Route(f"/{base}/" if base else "/", partial(_answer, home)),
         *(Route(f"{path}/{name}", partial(_answer, name)) for name in others for path in ("", "/{base:path}")),
+        Route(f"/{base}/{{name:page}}" if base else "/{name:page}", partial(_answer, home)),
     ]
+
+
+class _PageName(StringConvertor):
+    """A name that may be a page's, not a file's: Streamlit serves those."""
+
+    regex = r"[A-Za-z][\w\-]*"
 
 
 def _answer(name: str, _request: Request) -> Response:

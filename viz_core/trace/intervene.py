@@ -134,7 +134,7 @@ def refuse_edits(
 
 def is_editing() -> bool:
     """Whether any `intervene` block around this call has an edit."""
-    return any(block._edits for block in _current())
+    return any(own for block in _current() for own in block._edits.values())
 
 
 def without_edits() -> AbstractContextManager[None]:

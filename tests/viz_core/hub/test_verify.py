@@ -147,7 +147,7 @@ def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
     with record() as trace, intervene({"encoder.0.self": off(1)}):
         model(**inputs_of(model))
     assert "edited" in str(trace.verification)
-    with record() as trace:
+    with record() as trace, intervene({}):  # as the lab runs a model of which no head is off
         model(**inputs_of(model))
     assert trace.verification is not None
     assert trace.verification.output_error == 0
