@@ -1,4 +1,4 @@
-"""Settings of a public server: its limits are on, and no setting makes another one pointless."""
+"""Settings at the start of a server: all valid; of a public one with its limits on, and without contradictions."""
 
 from __future__ import annotations
 
@@ -6,8 +6,27 @@ import os
 import re
 from collections.abc import Iterator
 
+from pydantic import ValidationError
+
 from serving.environment import usable_memory
-from serving.settings import MAX_WORKERS, PAGES_MB, WORKER_MB, Settings, validated_settings
+from serving.settings import MAX_WORKERS, PAGES_MB, WORKER_MB, Settings, settings
+
+
+def validated_settings() -> Settings:
+    """Return the settings at the start of a server, which exits if a variable is invalid.
+
+    Raises:
+        SystemExit: with a line for each invalid variable.
+    """
+    try:
+        return settings()
+    except ValidationError as error:
+        lines = [
+            f"ATLAS_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}"
+            for one in error.errors()
+            if one["type"] != "default_factory_not_called"  # follows from another error
+        ]
+        raise SystemExit("\n".join(lines)) from None
 
 
 def hosted_settings(port: int | None = None, protects_uploads: bool = True) -> Settings:

@@ -8,7 +8,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
 from serving.environment import usable_cores, usable_memory
@@ -249,23 +249,6 @@ _OTHER_VALUES = {
 def settings() -> Settings:
     """Return the settings of the current environment."""
     return _read(frozenset(item for item in os.environ.items() if item[0].startswith("ATLAS_")))
-
-
-def validated_settings() -> Settings:
-    """Return the settings at the start of a server, which exits if a variable is invalid.
-
-    Raises:
-        SystemExit: with a line for each invalid variable.
-    """
-    try:
-        return settings()
-    except ValidationError as error:
-        lines = [
-            f"ATLAS_{'.'.join(map(str, one['loc'])).upper()}: {one['msg']}"
-            for one in error.errors()
-            if one["type"] != "default_factory_not_called"  # follows from another error
-        ]
-        raise SystemExit("\n".join(lines)) from None
 
 
 @lru_cache(maxsize=1)

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from serving.public_settings import hosted_settings, unknown_settings
-from serving.settings import Settings, bounds, settings, table, validated_settings
+from serving.public_settings import hosted_settings, unknown_settings, validated_settings
+from serving.settings import Settings, bounds, settings, table
 
 ROOT = Path(__file__).resolve().parents[2]
 

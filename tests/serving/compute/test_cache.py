@@ -1,17 +1,22 @@
-"""The store of results: bounded in number and in bytes, the longest unused go first."""
+"""The store of results: bounded in number and in bytes, the longest unused go first; and singletons of a process."""
 
 from __future__ import annotations
 
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
+import streamlit
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from serving.compute import slots as singletons
 from serving.compute.cache import MISSING, LRUCache, footprint
+from ui.compute import models
+from ui.compute import slots as compute
 from viz_core.trace import attend, record
 from viz_core.view.map_group import MapGroup
 
@@ -111,3 +116,38 @@ def test_a_group_of_maps_is_counted_with_the_pictures_that_come_later() -> None:
     group.picture(0)
     assert before >= trace.nbytes + group.picture(0).thumbnails.numel()
     assert footprint(group) == before
+
+
+def test_many_who_ask_at_once_get_the_same_and_what_failed_is_tried_again() -> None:
+    made: list[object] = []
+    together = threading.Barrier(8)
+
+    @singletons.singleton
+    def thing() -> object:
+        made.append(object())
+        if len(made) == 1:
+            raise ValueError("not yet")
+        return made[-1]
+
+    with pytest.raises(ValueError, match="not yet"):
+        thing()
+
+    def create(_number: int) -> object:
+        together.wait(60)
+        return thing()
+
+    with ThreadPoolExecutor(8) as threads:
+        assert set(threads.map(create, range(8))) == {made[-1]}
+    assert len(made) == 2
+
+
+@pytest.mark.attack("messages")
+def test_no_visitor_can_empty_them() -> None:
+    """A message of Streamlit's protocol empties its caches, for all sessions."""
+    every = compute.metrics, compute.slots, compute.results, models.registry, models.runner
+    before, threads = [get() for get in every], threading.active_count()
+    for _ in range(3):
+        streamlit.cache_data.clear()
+        streamlit.cache_resource.clear()
+    assert [get() for get in every] == before
+    assert threading.active_count() == threads

@@ -1,16 +1,13 @@
-"""Slots: never more at once than there are, shared fairly between addresses; and singletons of a process."""
+"""Slots: never more at once than there are, shared fairly between addresses."""
 
 from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
-import streamlit as st
 
-from serving.compute import slots as singletons
 from serving.compute.slots import (
     LEASE,
     AbandonedError,
@@ -23,8 +20,6 @@ from serving.compute.slots import (
     in_slot,
 )
 from serving.compute.turns import Client
-from ui.compute import models
-from ui.compute import slots as compute
 from viz_core.runtime.hooks import may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
@@ -333,38 +328,3 @@ def test_an_observer_is_told_how_long_it_took(build: Callable[..., Slots], clock
     over(second)
     assert ("worked", "gate", 2.0, "done") in notes.events
     assert ("waited", "second", 2.0) in notes.events
-
-
-def test_many_who_ask_at_once_get_the_same_and_what_failed_is_tried_again() -> None:
-    made: list[object] = []
-    together = threading.Barrier(8)
-
-    @singletons.singleton
-    def thing() -> object:
-        made.append(object())
-        if len(made) == 1:
-            raise ValueError("not yet")
-        return made[-1]
-
-    with pytest.raises(ValueError, match="not yet"):
-        thing()
-
-    def create(_number: int) -> object:
-        together.wait(60)
-        return thing()
-
-    with ThreadPoolExecutor(8) as threads:
-        assert set(threads.map(create, range(8))) == {made[-1]}
-    assert len(made) == 2
-
-
-@pytest.mark.attack("messages")
-def test_no_visitor_can_empty_them() -> None:
-    """A message of Streamlit's protocol empties its caches, for all sessions."""
-    every = compute.metrics, compute.slots, compute.results, models.registry, models.runner
-    before, threads = [get() for get in every], threading.active_count()
-    for _ in range(3):
-        st.cache_data.clear()
-        st.cache_resource.clear()
-    assert [get() for get in every] == before
-    assert threading.active_count() == threads
