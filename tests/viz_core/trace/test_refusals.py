@@ -1,7 +1,8 @@
-"""What is refused, by the name of the layer: torch.compile, torch.func, and second runs of activation checkpointing."""
+"""What is refused: torch.compile, torch.func, second runs of activation checkpointing, and edits without a meaning."""
 
 from __future__ import annotations
 
+import re
 import subprocess
 import sys
 from collections.abc import Callable
@@ -12,9 +13,24 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tests.viz_core.trace.attention_cases import D, H, K, Q, V, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.models import TransformerEncoder
-from viz_core.trace import attend, intervene, name_site, off, patch_state, record
+from viz_core.trace import (
+    Edit,
+    attend,
+    intervene,
+    knock_out,
+    mean,
+    name_site,
+    off,
+    patch,
+    patch_state,
+    pattern,
+    record,
+    sharpen,
+    window,
+)
 
 COMPILED = """
 import threading, torch
@@ -180,3 +196,53 @@ def test_states_of_a_checkpointed_layer_are_refused() -> None:
     loss = run().sum()
     with record(states=True), pytest.raises(ValueError, match=r"encoder\.0'.*second run"):
         loss.backward()
+
+
+def test_edits_that_fit_no_layer(shapes_unchecked: None) -> None:
+    queries, keys, values = tensors()
+    unmet = re.escape("no attention or state at here in this block; there was attention.0")
+    with pytest.raises(ValueError, match=unmet), intervene({"here": off(0)}):
+        attend(queries, keys, values)
+    with pytest.raises(ValueError, match="expected heads 0 to 3, got"), intervene({"attention.0": off(4)}):
+        attend(queries, keys, values)
+    with pytest.raises(RuntimeError, match="of its own"), intervene({"here": off(0)}):
+        raise RuntimeError("of its own, and not hidden by what was never met")
+    with pytest.raises(ValueError, match=r"expected edits such as off\(3\), got int"), intervene({"here": 3}):  # type: ignore[dict-item]
+        pass
+    layer = AdditiveAttention(D, D, 4)
+    with pytest.raises(ValueError, match="scaled dot-product attention"), intervene({"attention.0": off(0)}):
+        layer(torch.randn(1, Q, D), torch.randn(1, K, D), torch.randn(1, K, V))
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: off(), "heads"),
+        (lambda: off(-1), "heads"),
+        (lambda: off(True), "heads"),
+        (lambda: sharpen(0, 0.0), "temperature"),
+        (lambda: sharpen(0, float("nan")), "temperature"),
+        (lambda: pattern(0, "next"), "expected one of diagonal, previous, first"),
+        (lambda: pattern(0, torch.ones(2, 2)), "rows that sum to 1"),
+        (lambda: pattern(0, torch.tensor([[2.0, -1.0]])), "rows that sum to 1"),
+        (lambda: knock_out(0, query=-1), "query"),
+        (lambda: knock_out(0, key=slice(-2, None)), "key"),
+        (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
+        (lambda: window(0, 0), "size: expected at least 1, got 0"),
+        (lambda: window(0, 2, first=-1), "first: expected at least 0, got -1"),
+        (lambda: window(0, 2.5), "size: expected a whole number, got float 2.5"),  # type: ignore[arg-type]
+        (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
+        (lambda: patch(H, recorded_call()), "as 'attention.0' has"),
+        (lambda: patch(0, recorded_call(), "values"), "'weights' or 'output'"),
+        (lambda: patch(0, recorded_call(), "output"), "values=True"),
+    ],
+)
+def test_edits_that_make_no_sense(make: Callable[[], Edit], why: str, shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)):
+        make()
+
+
+def recorded_call() -> Any:
+    with record() as trace:
+        attend(*tensors())
+    return trace["attention.0"]
