@@ -269,3 +269,26 @@ def test_a_query_without_keys_has_the_weights_that_torch_used(
             torch.testing.assert_close(found, weights.detach(), equal_nan=True)
         if not differentiable and kind == "padding":
             assert torch.equal(call.key_mask, ~padding)
+
+
+def test_two_boolean_masks_of_the_function_hide_what_either_hides() -> None:
+    """Of the function: the module turns its masks into numbers first."""
+    layer, X = nn.MultiheadAttention(8, 2).eval(), drawn(4, 2, 8)
+    hidden, padding = torch.zeros(4, 4, dtype=torch.bool), torch.zeros(2, 4, dtype=torch.bool)
+    hidden[:, 1], padding[0, 3] = True, True
+    parts = layer.in_proj_weight, layer.in_proj_bias, None, None, False, 0.0
+    with torch.no_grad(), record(torch_calls=True) as trace:
+        _, weights = F.multi_head_attention_forward(
+            *(X, X, X, 8, 2),
+            *parts,
+            *(layer.out_proj.weight, layer.out_proj.bias),
+            training=False,
+            key_padding_mask=padding,
+            attn_mask=hidden,
+            average_attn_weights=False,
+        )
+    found = trace["attention.0"].weights()
+    torch.testing.assert_close(found, weights)
+    assert not found[:, :, :, 1].any()
+    assert not found[0, :, :, 3].any()
+    assert found[1, :, :, 3].all()
