@@ -102,8 +102,9 @@ class Claims(Content):
             verdict = "checks-fail" if failing else "checks-hold" if len(known) == len(row) else "checks"
             icon = f":material/{'close' if failing else 'check' if len(known) == len(row) else 'more_horiz'}:"
             label = self.common(verdict, count=len(row), failing=failing)
+            key = f"checks-{name}-fail" if failing else f"checks-{name}"  # under the old key it keeps its state
             with (
-                st.expander(label, expanded=failing > 0, icon=icon, key=f"checks-{name}"),
+                st.expander(label, expanded=failing > 0, icon=icon, key=key),
                 st.container(horizontal=True, gap="xsmall", key=name),
             ):
                 for each, number in zip(row, numbers, strict=True):

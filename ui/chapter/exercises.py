@@ -57,7 +57,8 @@ class Exercises(Content):
     def takeaways(self) -> None:
         """Draw what to remember, folded until the page's first prediction is made: it may say what that is about."""
         guessed = self._explained is None or bool(st.query_params.get(self._key(self._explained)))
-        with st.expander(self.common("takeaways"), expanded=guessed, key="takeaways-fold"):
+        key = "takeaways-fold-open" if guessed else "takeaways-fold"  # under one key a fold keeps its state
+        with st.expander(self.common("takeaways"), expanded=guessed, key=key):
             self.frame.takeaways()
 
     def draw_on_figure(self, name: str, on: OnFigure, truth: Callable[[], Truth]) -> None:

@@ -62,7 +62,7 @@ def expect_essentials_to_fit(page: Page) -> None:
     """The essentials of the chapter that is open in a window of the size `DESK`."""
     expect(page.locator(".st-key-deeper")).to_be_visible()
     for part in ("definition",) if page.url.endswith("/model-lab") else ("definition", "takeaways-fold", "next"):
-        expect(page.locator(f".st-key-{part}")).to_be_visible()
+        expect(page.locator(f"[class*='st-key-{part}']").first).to_be_visible()
     assert not page.locator(".st-key-deeper details[open]").count(), "sections cost nothing until they are opened"
     expect_rest(page)
     expect_still(page)  # figures that draw themselves take their height
