@@ -67,10 +67,13 @@ class Layer:
 
 
 def choose_layer(chapter: Chapter) -> tuple[Layer, str]:
-    """Draw the controls; return the layer, and what is broken of it. Only the delta rule has a removal to leave out."""
+    """Draw the controls; return the layer, and what is broken of it. Only the delta rule has a removal to leave out.
+
+    A link that breaks it without naming a rule opens on that rule.
+    """
     controls = chapter.controls
     time = int(controls.slider("time", 1, TOKENS, 12)) - 1
-    rule = controls.choice("rule", RULES, "sum")
+    rule = controls.choice("rule", RULES, "delta" if controls.key("break") in st.query_params else "sum")
     with controls.more():
         decay = float(controls.slider("decay", 0.5, 1.0, 0.9, 0.01))
         seed = int(controls.number("seed", 0, 999, 2))

@@ -40,6 +40,11 @@ def test_only_the_delta_rule_has_a_removal_to_leave_out(visits: Visits, rule: st
     assert not app.exception
 
 
+def test_a_link_that_breaks_the_removal_opens_on_the_delta_rule(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"la-break": WORDS("option.no-removal")})
+    assert {control.key: control.value for control in app.segmented_control}["la-rule"] == "delta"
+
+
 @pytest.fixture
 def trained(open_page: OpenPage) -> tuple[AppTest, RecallRun]:
     """A run of a few updates that was stopped."""
