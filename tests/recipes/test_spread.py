@@ -103,7 +103,7 @@ def test_training_with_penalties_rests_less_on_marks_and_more_on_the_token_befor
     pairs: list[Pair], tmp_path: Path
 ) -> None:
     def found(**penalties: Any) -> tuple[float, float]:
-        config = replace(CONFIG, epochs=12, max_score_range=20.0, **penalties)
+        config = replace(CONFIG, epochs=3, max_score_range=20.0, **penalties)
         model = train(pairs, tmp_path / "-".join(penalties), config).model
         inputs = torch.randint(4, 60, (4, 9)), torch.randint(4, 60, (4, 8)), torch.tensor([9, 9, 9, 9])
         with record(differentiable=True) as trace:

@@ -6,8 +6,7 @@ from tests.viz_core.trace.attention_cases import B, H, K
 from viz_core.trace import source as recorded_module
 
 
-@pytest.fixture(params=[None, 1, 3 * H * B * K], ids=["one block", "row by row", "three rows"])
+@pytest.fixture(params=[1, 3 * H * B * K], ids=["row by row", "three rows"])
 def block_budget(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Blocks of the usual size, of one row, and of three rows."""
-    if request.param is not None:
-        monkeypatch.setattr(recorded_module, "_BLOCK_SCORES", request.param)
+    """Blocks of one row, and of three rows; one block holds everything elsewhere."""
+    monkeypatch.setattr(recorded_module, "_BLOCK_SCORES", request.param)

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from itertools import groupby
-
 import numpy as np
 import pytest
-from plotly.colors import hex_to_rgb
 
 from pages.architectures.figures import connections, curves_figure, measured_figure, pairs_figure, shortest_path
 from pages.architectures.network_figure import connection_figure
@@ -36,25 +33,12 @@ def test_a_network_with_its_connections_and_the_way(name: str) -> None:
     assert (last.x[0], last.y[0], last.marker.color) == (9, wanted[-1].layer, QUERIES)
 
 
-def test_units_that_have_been_heard_of_are_darker() -> None:
-    figure = connection_figure("convolution", 0, 4, LayerSizes(6, 8, 3, 4), WORDS[:6], LABELS)
-    units = figure.data[3]
-    dark = {(x, y) for x, y, c in zip(units.x, units.y, units.marker.color, strict=True) if c.endswith(",1)")}
-    assert dark == {(5, 2), (3, 1), (4, 1), (5, 1), *((x, 0) for x in range(1, 6))}
-
-
 def test_the_way_back_is_none_and_the_picture_shows_what_was_heard() -> None:
     figure = connection_figure("convolution", 4, 1, LayerSizes(6, 8, 3, 4), WORDS[:6], LABELS)
     assert len(figure.data[2].x) == 0
     dark = {x for x, y, c in zip(figure.data[3].x, figure.data[3].y, figure.data[3].marker.color, strict=True)
             if c.endswith(",1)") and y == 0}  # fmt: skip
     assert dark == {1, 2}
-
-
-def test_where_no_way_leads_none_is_drawn() -> None:
-    figure = connection_figure("convolution", 0, 3, LayerSizes(4, 8, 1, 4), WORDS[:4], LABELS)
-    assert len(figure.data[2].x) == 0
-    assert len(figure.data[3].x) == 8
 
 
 @pytest.mark.parametrize("shown", ["order", "counted", "sequential", "path"])
@@ -68,12 +52,6 @@ def test_curves_hold_the_table_and_the_crossings(shown: str) -> None:
     if shown == "order":
         crossing = figure.data[-1]
         assert (crossing.x[0], crossing.y[0]) == (64, 64**3)
-
-
-def test_a_path_that_never_arrives_is_a_gap() -> None:
-    figure = curves_figure("path", (2, 4), LayerSizes(12, 64, 1, 1), {}, LABELS)
-    missing = {name for trace, name in zip(figure.data, ARCHITECTURES, strict=True) if np.isnan(trace.y).all()}
-    assert missing == {"convolution", "dilated", "restricted"}
 
 
 def test_maps_of_every_pair_share_one_scale() -> None:
@@ -98,27 +76,3 @@ def test_times_of_the_layers_measured() -> None:
     own = next(trace for trace in measured.data if trace.name == LABELS["attention"])
     np.testing.assert_allclose(own.y, [1, 4])
     assert len(next(trace for trace in measured.data if trace.name == LABELS["recurrent"]).x) == 0
-
-
-@pytest.mark.parametrize(("n", "k", "r"), [(1, 3, 4), (2, 2, 2), (9, 1, 1), (40, 3, 5), (64, 7, 64)])
-def test_of_every_pair(n: int, k: int, r: int) -> None:
-    sizes = LayerSizes(n, 8, k, r)
-    shown = {name: path_matrix(name, sizes).numpy() for name in ARCHITECTURES}
-    figure = pairs_figure(shown, LABELS)
-    drawn = {name: np.asarray(trace.z, dtype=float) for name, trace in zip(shown, figure.data, strict=True)}
-    darkest, brightest = (hex_to_rgb(figure.layout.coloraxis.colorscale[i][1]) for i in (0, -1))
-    assert sum(darkest) < sum(brightest)  # more steps are brighter
-    for lengths in drawn.values():
-        assert (np.diag(lengths) == 0).all()
-        assert np.isnan(lengths[np.tril_indices(n, -1)]).all()
-    assert set(drawn["attention"][np.triu_indices(n, 1)]) <= {1}
-    assert list(drawn["recurrent"][0]) == list(range(n))
-    for name, window in (("convolution", k), ("restricted", r)):
-        assert set(_widths(drawn[name][0])[:-1]) <= {window - 1}  # the last step is cut off by the end
-    widths = _widths(drawn["dilated"][0])[:-1]
-    assert widths == [k ** (step + 1) - k**step for step in range(len(widths))]
-
-
-def _widths(row: np.ndarray) -> list[int]:
-    """How many columns each number of steps fills, without the token itself and without blanks."""
-    return [len(list(same)) for steps, same in groupby(row[1:]) if not np.isnan(steps)]

@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pages.architectures.figures import Unit, connections, shortest_path
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, longest_path, path_length, path_matrix
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, path_length, path_matrix
 
 LAYERED = ("attention", "convolution", "dilated", "restricted")
 
@@ -55,33 +55,6 @@ def test_the_way_drawn_goes_along_connections_from_end_to_end(
     assert way[-1].token == last
     assert set(pairwise(way)) <= set(connections(name, sizes, max(1, int(length))))
     assert len(list(pairwise(way))) == length  # as many edges are drawn as the caption says
-
-
-def test_what_books_print() -> None:
-    """The book: x_1 and x_5 are within two convolutions of kernel 3. Vaswani: dilated, log_k n; WaveNet: k^L tokens."""
-    assert path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 4)) == 2
-    assert longest_path("convolution", LayerSizes(9, 8, 3, 4)) == 4
-    assert longest_path("dilated", LayerSizes(9, 8, 3, 4)) == 2
-    assert longest_path("dilated", LayerSizes(10, 8, 3, 4)) == 3
-    assert longest_path("dilated", LayerSizes(1024, 8, 2, 4)) == 10
-    assert longest_path("recurrent", LayerSizes(100, 8, 3, 4)) == 99
-    assert longest_path("attention", LayerSizes(100, 8, 3, 4)) == 1
-    assert longest_path("restricted", LayerSizes(100, 8, 3, 10)) == 11
-
-
-@pytest.mark.parametrize("exponent", range(1, 13))
-@pytest.mark.parametrize("k", [2, 3, 5, 7])
-def test_whole_powers_are_not_rounded_up(k: int, exponent: int) -> None:
-    assert longest_path("dilated", LayerSizes(k**exponent, 8, k, 4)) == exponent
-    assert longest_path("dilated", LayerSizes(k**exponent + 1, 8, k, 4)) == exponent + 1
-
-
-def test_a_window_of_one_never_arrives() -> None:
-    sizes = LayerSizes(5, 8, 1, 1)
-    for name in ("convolution", "dilated", "restricted"):
-        assert math.isinf(path_length(name, 0, 1, sizes))
-        assert path_length(name, 2, 2, sizes) == 0
-        assert shortest_path(name, 0, 1, sizes) == []
 
 
 def test_no_layer_leads_back_so_that_all_are_compared_alike() -> None:

@@ -8,10 +8,10 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.architectures.parts import MAX_DRAWN, nearer_end
+from pages.architectures.parts import nearer_end
 from tests.pages.reading import badges, claim_names, figure_names, texts
 from tests.visits import Visits
-from ui.text.words import languages, load_words
+from ui.text.words import load_words
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, longest_path
 
 OpenPage = Callable[..., AppTest]
@@ -67,51 +67,6 @@ def test_two_tokens_in_either_order(open_page: OpenPage) -> None:
         assert all(badges(app).values())
 
 
-def test_the_way_back_is_not_shown_as_the_way_there(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"a-from": "12", "a-to": "1", "a-k": "9", "a-r": "8"})
-    assert "**Path from *returned* to *Cats***, 11 apart" in texts(app)
-    assert "layers here read earlier tokens only" in texts(app)
-    assert not {"too-early", "in-time"} & set(claim_names(app))
-    assert all(badges(app).values())
-
-
-def test_the_same_token_twice_has_no_path(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"a-from": "4", "a-to": "4"})
-    assert "Choose two different words" in texts(app)
-    assert not {"too-early", "in-time", "never"} & set(claim_names(app))
-
-
-def test_windows_of_one_never_arrive(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"a-k": "1", "a-r": "1"})
-    assert "| Convolution, dilated (k = 1) | ∞ |" in texts(app)
-    (never,) = [words for words in badges(app) if "no signal from" in words]
-    assert "convolution, contiguous (12 layers)" in never
-    assert "self-attention (" not in never
-    assert all(badges(app).values())
-
-
-def test_fewer_tokens_move_the_two_picked(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-to": "10"})
-    app.select_slider(key="a-n").set_value(2).run()
-    assert not app.exception
-    assert "**Path from *Cats* to *that***, 1 apart" in texts(app)
-
-
-@pytest.mark.parametrize("shown", ["Multiplications, Table 1", "Multiplications, counted", "Sequential steps"])
-@pytest.mark.parametrize("sizes", [{}, {"a-n": "65536", "a-d": "2048", "a-k": "9"}, {"a-n": "2", "a-k": "1"}])
-def test_every_column_as_curves(visits: Visits, shown: str, sizes: dict[str, str]) -> None:
-    app = visits(CHAPTER, **{"a-show": shown, **sizes})
-    assert set(figure_names(app)) >= DRAWN
-    assert all(badges(app).values())
-
-
-@pytest.mark.parametrize("n", ["2", "48", "65536"])
-def test_every_pair(visits: Visits, n: str) -> None:
-    app = visits(CHAPTER, **{"a-section": PAIRS, "a-n": n})
-    assert f"each pair of the first {min(48, int(n))} tokens" in texts(app)
-    assert "pairs" in figure_names(app)
-
-
 def test_the_permutation_test(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"a-section": SHUFFLE})
     found = badges(app)
@@ -129,13 +84,6 @@ def test_nothing_to_shuffle_is_a_sentence(open_page: OpenPage, text: str) -> Non
     app.text_input(key="a-text").set_value(text).run()
     assert not app.exception
     assert "at least two different words" in "".join(info.value for info in app.info)
-
-
-def test_typed_markup_stays_text(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"a-section": SHUFFLE})
-    app.text_input(key="a-text").set_value("**one** $two$ <b>three</b>").run()
-    assert not app.exception
-    assert all(badges(app).values())
 
 
 def test_without_a_model_words_are_shuffled_all_the_same(no_checkpoints: None, open_page: OpenPage) -> None:
@@ -179,12 +127,6 @@ def test_the_chart_that_breaks_shows_no_path(visits: Visits) -> None:
     found = badges(app)
     assert [holds for words, holds in found.items() if "as many layers as its path" in words]
     assert figure_names(app).count("network-convolution") == 2
-
-
-@pytest.mark.parametrize("language", languages())
-def test_the_figures_have_a_word_for_every_token_and_none_twice(language: str) -> None:
-    words = load_words(CHAPTER, language)("sentence").split()
-    assert len(set(words)) == len(words) == MAX_DRAWN
 
 
 @pytest.mark.parametrize(("token", "end"), [(1, "from"), (4, "from"), (8, "to"), (12, "to")])

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from pages.attention_pooling.figures import Fit, fit_figure, kernels_figure, map_figure, panels_figure, width_figure
+from pages.attention_pooling.figures import Fit, fit_figure, map_figure, panels_figure, width_figure
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
@@ -45,21 +45,6 @@ def test_the_fit_its_gaps_and_one_querys_weights() -> None:
     np.testing.assert_allclose(bars.y, drawn.weights[row].float())
     assert bars.marker.color == KEYS
     assert [shape.x0 for shape in figure.layout.shapes] == [float(X[row])] * 2
-
-
-def test_a_query_without_an_answer_has_no_diamond() -> None:
-    drawn = fit(with_width(boxcar, 0.1))
-    row = int(drawn.y_hat.isnan().nonzero()[0])
-    figure = fit_figure(drawn, float(X[row]), float("nan"), drawn.weights[row], LABELS)
-    assert LABELS["answer"] not in [trace.name for trace in figure.data]
-
-
-def test_kernels_at_their_width() -> None:
-    figure = kernels_figure("boxcar", 0.5, LABELS)
-    assert [trace.name for trace in figure.data] == ["Gaussian", "boxcar", "constant", "triangular", "Epanechnikov"]
-    for trace, kernel in zip(figure.data, KERNELS.values(), strict=True):
-        np.testing.assert_allclose(trace.y, with_width(kernel, 0.5)(torch.from_numpy(trace.x)), rtol=1e-4, atol=1e-5)
-    assert [trace.line.width for trace in figure.data] == [1.5, 4, 1.5, 1.5, 1.5]
 
 
 def test_the_map_has_a_row_for_a_query() -> None:

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import itertools
 import re
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -14,13 +12,8 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import (
     badges,
     claim_names,
-    drawn,
     figure_names,
     figures,
-    finding,
-    number,
-    one_line,
-    stands,
     texts,
 )
 from tests.visits import Visits
@@ -70,17 +63,6 @@ def test_every_kernel_answers(open_page: OpenPage) -> None:
         assert ("so the width has no effect" in texts(app)) == (kernel == "constant")
 
 
-def test_width_and_query(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    for width, query in itertools.product((0.02, 0.2, 3.0), (0.0, 5.0)):
-        app.slider(key="ap-width").set_value(width)
-        app.slider(key="ap-query").set_value(query).run()
-        assert not app.exception
-        estimate = f"{answer('gaussian', width, query):.4f}".replace("-", "−")
-        assert f"| {estimate} |" in texts(app)
-        assert all(badges(app).values())
-
-
 def test_the_data_are_the_readers(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
     app.slider(key="ap-n").set_value(100)
@@ -112,26 +94,6 @@ def test_a_query_that_reaches_no_key_is_a_gap_with_a_note(visits: Visits) -> Non
     assert "estimate at the query" not in [trace.get("name") for trace in figures(app)[0]["data"]]
 
 
-@pytest.mark.parametrize("n", [2, 200])
-@pytest.mark.parametrize("kernel", list(NAMES))
-def test_few_points_and_many(visits: Visits, n: int, kernel: str) -> None:
-    app = visits(CHAPTER, **{"ap-n": str(n), "ap-kernel": NAMES[kernel], "ap-width": "0.01", "ap-section": LEARN})
-    assert all(badges(app).values())
-
-
-def test_four_widths_side_by_side(visits: Visits) -> None:
-    app = visits(CHAPTER)
-    spec = figures(app, "widths")[0]
-    titles = [note["text"] for note in spec["layout"]["annotations"]]
-    assert titles == ["width 0.1", "width 0.2", "width 0.5", "width 1"]
-
-
-def test_five_kernels_side_by_side(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"ap-section": "Five kernels"})
-    spec = figures(app, "every-kernel")[0]
-    assert [note["text"] for note in spec["layout"]["annotations"]] == list(NAMES.values())
-
-
 @pytest.mark.parametrize("kernel", ["gaussian", "boxcar"])
 def test_the_learned_width_is_the_librarys_and_can_be_taken(open_page: OpenPage, kernel: str) -> None:
     app = open_page(CHAPTER, **{"ap-section": LEARN, "ap-kernel": NAMES[kernel]})
@@ -145,23 +107,11 @@ def test_the_learned_width_is_the_librarys_and_can_be_taken(open_page: OpenPage,
     assert f"| {answer(kernel, round(search.best, 2), 2.5):.4f} |" in texts(app)
 
 
-def test_the_constant_kernel_has_no_width_to_learn(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"ap-section": LEARN, "ap-kernel": "constant"})
-    assert "has no width to learn" in texts(app)
-    assert "learn" not in figure_names(app)
-
-
 def test_the_exercises_answer_is_true() -> None:
     x, y = noisy_points(40, 1.0, 3)
     between = (x[10] + x[11]) / 2 + torch.tensor([-0.01, 0.01], dtype=torch.float64)
     y_hat, _ = nadaraya_watson(x, y, between, with_width(KERNELS["gaussian"], 0.001))
     torch.testing.assert_close(y_hat, y[10:12])
-
-
-def test_a_negative_kernel_is_drawn_beside_the_intact_one(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"ap-break": "negative kernel", "open-all": "false"})
-    intact, broken = ([*each["data"]][1]["y"] for each in figures(app, "fit"))
-    assert abs(broken).max() > 5 * abs(intact).max()
 
 
 def test_the_plane_counts_its_points_and_recommends_no_widths(visits: Visits) -> None:
@@ -172,75 +122,8 @@ def test_the_plane_counts_its_points_and_recommends_no_widths(visits: Visits) ->
     assert "**38 of 42**" in texts(visits(CHAPTER, **{"ap-width-x": "1.0", "ap-width-y": "0.3"}))
 
 
-def test_a_link_to_a_former_tab_opens_its_section(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"ap-section": LEARN, "open-all": "false"})
-    assert "learn" in figure_names(app)
-    assert "plane" not in figure_names(app)
-
-
 def test_a_width_unlike_the_other_turns_the_badge_of_a_round_kernel(visits: Visits) -> None:
     """Broken by the chapter's own sliders, beside which the page says why."""
     app = visits("attention-pooling", **{"ap-section": "In the plane", "ap-width-x": "1.5"})
     assert [claim for claim, holds in badges(app).items() if not holds] == ["rotating both by 30° changes no weight"]
     assert "directions differ, so a rotation changes the weights" in texts(app)
-
-
-def opened(open_page: OpenPage, kernel: str, width: float, n: int, section: str) -> AppTest:
-    params = {"ap-kernel": kernel, "ap-width": f"{width:g}", "ap-n": str(n), "ap-section": section}
-    app = open_page("attention-pooling", **params)
-    stands(app)
-    return app
-
-
-@pytest.mark.parametrize(
-    ("kernel", "width", "n"),
-    [
-        ("Gaussian", 0.5, 40),
-        ("Gaussian", 0.02, 40),
-        ("boxcar", 0.2, 40),
-        ("triangular", 3, 2),
-        ("constant", 1, 7),
-        ("boxcar", 0.01, 2),
-    ],
-)
-def test_of_the_fit_and_of_five_kernels(visits: Visits, kernel: str, width: float, n: int) -> None:
-    app = opened(visits, kernel, width, n, "Five kernels")
-    truth, fit = drawn(app, "fit")[:2]
-    errors = np.square(fit["y"] - truth["y"].astype(float))
-    if finding(app, "The fit's mean squared error", "There is no fit"):
-        error = number(app, "against the true curve is")
-        assert error == pytest.approx(float(np.nanmean(errors)), abs=6e-4)
-        assert f"{kernel}: {error:.3f}" in one_line(app), "above and below the same fit has the same error"
-    else:
-        assert np.isnan(errors).all()
-
-    x, y = (values.numpy() for values in noisy_points(n, 1.0, 3))
-    assert number(app, "The constant kernel gives") == pytest.approx(y.mean(), abs=6e-4)
-    at_query = np.abs(2.5 - x) / width
-    own = (np.exp(-0.5 * (at_query**2 - at_query.min() ** 2)), at_query <= 1, at_query >= 0, at_query < 1, at_query < 1)
-    reached = int((own[list(NAMES.values()).index(kernel)] > 0).sum())
-    assert f"with a weight above 0 | {reached} of {n}" in one_line(app)
-    missed = re.search(r"(\d+) of these are too small for float64", one_line(app))
-    assert (int(missed[1]) if missed else 0) == (n - reached if kernel == "Gaussian" else 0)
-
-
-@pytest.mark.parametrize(("kernel", "n"), [("Gaussian", 40), ("constant", 40), ("boxcar", 2)])
-def test_of_four_widths(visits: Visits, kernel: str, n: int) -> None:
-    app = opened(visits, kernel, 0.5, n, "Four widths")
-    error = number(app, "against the true curve is")
-    assert f"width 0.5: {error:.3f}" in one_line(app)
-
-
-@pytest.mark.parametrize("kernel", ["gaussian", "triangular"])
-def test_of_noise_and_points_on_average_over_many_draws(kernel: str) -> None:
-    """And only on average: of these pairs of draws, some go the other way."""
-    widths = torch.logspace(-1.7, 1, 13, dtype=torch.float64)
-
-    def learned(n: int, noise: float) -> np.ndarray:
-        draws = (noisy_points(n, noise, seed) for seed in range(60))
-        return np.log([learn_width(x, y, KERNELS[kernel], widths, steps=4).best for x, y in draws])
-
-    noisier, plain, few, many = (learned(*drawn) for drawn in ((40, 2.0), (40, 1.0), (20, 1.0), (200, 1.0)))
-    for difference in (noisier - plain, few - many):
-        assert difference.mean() > 3 * difference.std() / 60**0.5
-        assert (difference < 0).any()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -13,24 +12,17 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
 from pages.bahdanau import figures
-from pages.bahdanau.parts import CHANCE
 from tests.pages.reading import (
-    badges,
-    claim_names,
     components,
-    drawn,
-    finding,
     findings,
-    one_line,
     printed,
-    stands,
     texts,
 )
 from tests.visits import Visits
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS
 from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
-from viz_core.pretrained import Translation, Translator, available, load
+from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import opening
 
 OpenPage = Callable[..., AppTest]
@@ -69,24 +61,6 @@ def test_it_opens_on_what_attention_gets_right_and_the_plain_model_loses(visits:
     assert [what for what, verdict in printed(app) if verdict == "run"] == ["256, 256, 2, 0.2, 0.005"]
 
 
-def test_each_step_says_where_it_looks(open_page: OpenPage, translator: Translator, sample: Translation) -> None:
-    steps = decoder_steps(translator, sample)
-    app = open_page("bahdanau")
-    for step in (1, 3, len(sample.target_tokens)):
-        app.segmented_control(key="b-step").set_value(step).run()
-        weights = steps.weights[step - 1]
-        word = sample.source_tokens[int(weights.argmax())]
-        assert f"At step {step} **{word}** has the largest weight, {float(weights.max()):.2f}" in texts(app)
-        chosen = app.segmented_control(key="b-step").options[step - 1].replace("\\", "")
-        assert chosen.startswith(sample.target_tokens[step - 1])
-
-
-def test_claims_hold(visits: Visits) -> None:
-    app = visits("bahdanau", **{"b-text": "Where did you buy this book?"})
-    assert set(claim_names(app)) >= {"rows", "formula", "contexts", "bottleneck"}
-    assert all(badges(app).values())
-
-
 def test_the_map_shows_what_words_bring_in_place_of_weights(visits: Visits, translator: Translator) -> None:
     result = translator.translate("Go.")
     steps = decoder_steps(translator, result)
@@ -108,14 +82,6 @@ def test_next_goes_on_word_by_word_and_round(open_page: OpenPage, sample: Transl
     assert app.segmented_control(key="b-step").value == 1
 
 
-def test_a_shorter_sentence_keeps_the_step_within_it(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("bahdanau")
-    app.segmented_control(key="b-step").set_value(7).run()
-    app.text_input(key="b-text").set_value("Go.").run()
-    assert not app.exception
-    assert app.segmented_control(key="b-step").value <= len(translator.translate("Go.").target_tokens)
-
-
 @pytest.mark.parametrize("text", ["", "   ", "😀😀", "x" * 3000, "<script>alert(1)</script>", "مرحبا"])
 def test_nonsense_gets_a_sentence_or_a_translation(open_page: OpenPage, text: str) -> None:
     app = open_page("bahdanau")
@@ -134,19 +100,6 @@ def test_without_models_one_sentence_says_so(open_page: OpenPage, no_checkpoints
 @pytest.fixture(scope="module")
 def app(open_page: OpenPage) -> AppTest:
     return open_page("bahdanau")
-
-
-def test_of_scores_by_length(app: AppTest) -> None:
-    """That attention's gain grows with the length was said of scores of which it is not true."""
-    stands(app)
-    lines = {trace["name"]: np.array(trace["y"], dtype=float) for trace in drawn(app, "alike")}
-    with_attention, plain = lines["GRU with attention"], lines["GRU, plain"]
-    grows = all(after > before for before, after in pairwise(with_attention - plain))
-    assert finding(app, "The gain grows with the length", "The gain does not grow with every bin") == grows
-    assert ", ".join(f"{ratio:.1f}" for ratio in with_attention / plain) in one_line(app)
-    measured = {card.name: card.training for card in available()}["bahdanau-en-fr"]["alignments"]
-    level = abs(measured["written"][0][0] - measured["diagonal"]) <= CHANCE
-    assert finding(app, "about as well as place alone", "for that just read; place alone") == level
 
 
 LABELS = load_words("bahdanau", "en").group("figure")

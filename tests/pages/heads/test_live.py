@@ -64,7 +64,7 @@ def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenP
     assert WORDS("unit.words") in texts(app)
 
 
-@pytest.mark.parametrize(("model", "pictures", "axis"), [("vit", True, "distance"), ("t5", False, "entropy")])
+@pytest.mark.parametrize(("model", "pictures", "axis"), [("vit", True, "distance")])
 def test_narrow_and_broad_inputs_are_scanned_one_after_the_other(
     open_page: OpenPage, folders: Path, model: str, pictures: bool, axis: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -96,7 +96,7 @@ def test_the_command_is_of_the_scan_that_is_shown(open_page: OpenPage) -> None:
     assert "hs-texts=own&hs-own=A+cat" in texts(app), "the link to the card opens it over the same texts"
 
 
-@pytest.mark.parametrize(("model", "kind"), [("clip", "encoder-self"), ("llava", "decoder-self")])
+@pytest.mark.parametrize(("model", "kind"), [("llava", "decoder-self")])
 def test_pictures_are_scanned_with_texts(
     open_page: OpenPage, folders: Path, model: str, kind: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -204,10 +204,3 @@ def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monke
     app.button(key="hs-scan-go").click().run()
     assert not app.exception
     assert "heads" in figure_names(app)
-
-
-def test_a_scan_is_bounded_where_hosted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(live, "is_hosted", lambda: True)
-    assert len(live.task_of(live.Model("writer-en"), "narrow", "text").inputs) == 40
-    monkeypatch.setattr(live, "is_hosted", lambda: False)
-    assert len(live.task_of(live.Model("writer-en"), "narrow", "text").inputs) == 120

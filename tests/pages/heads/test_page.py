@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 
 import numpy as np
@@ -10,10 +9,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.heads.plot import all_heads
-from recipes.scan import MODELS
-from tests.pages.reading import claims, drawn, figure_names, stands, texts
+from tests.pages.reading import claims, drawn, texts
 from tests.visits import Visits
-from ui.compute.heads import FOLDER, HeadScans, HeadTable, head_scans, scanned_models
+from ui.compute.heads import HeadScans, HeadTable, head_scans, scanned_models
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan
@@ -68,14 +66,6 @@ def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
     assert app.query_params["head"] == "decoder-self.3.1"
 
 
-def test_measures_that_no_head_shares_have_no_point(visits: Visits) -> None:
-    measures = {"hs-x": "previous", "hs-y": "information"}  # of self-attention, of cross-attention
-    app = visits(CHAPTER, **{"hs-model": "transformer-en-fr", "open-all": "false", **measures})
-    assert not app.exception
-    assert "heads" not in figure_names(app)
-    assert WORDS("no-kind") in texts(app)
-
-
 def test_worth_has_an_interval_on_both_sets(visits: Visits) -> None:
     app = visits(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
     assert not app.exception
@@ -96,24 +86,6 @@ def test_narrow_and_broad_texts_are_drawn_side_by_side(visits: Visits) -> None:
     np.testing.assert_allclose(points["x"], narrow.part("entropy", "mean"), rtol=1e-5)
     np.testing.assert_allclose(points["y"], broad.part("entropy", "mean"), rtol=1e-5)
     assert len(app.dataframe[0].value) == 16
-
-
-def test_no_head_of_the_writer_is_an_induction_head() -> None:
-    """The answer to the exercise, and the number in its reply."""
-    induction = head_scans("writer-en").tables["narrow", "decoder-self"].plotted("induction")
-    assert len(induction) == 16
-    assert induction.max() < 0.05
-    assert round(float(induction.max()), 2) == 0.01
-
-
-@pytest.mark.parametrize("model", MODELS)
-def test_the_tables_are_small_and_of_the_weights_that_ship(model: str) -> None:
-    path = FOLDER / f"{model}.json"
-    assert path.stat().st_size < 300_000
-    content = json.loads(path.read_text(encoding="utf-8"))
-    assert content["command"] == f"python -m recipes head-scans {model}"
-    assert content["revision"] == load_hub(model).card.revision
-    assert model in scanned_models()
 
 
 def test_a_table_holds_what_its_command_measures() -> None:
@@ -149,32 +121,6 @@ def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> No
         "decoder-self.0.0": "decoder.0.self",
         "decoder-self.1.0": "decoder.2.self",
     }
-
-
-@pytest.mark.parametrize("model", ["writer-en", "reader-en", "transformer-en-fr"])
-@pytest.mark.parametrize(("x", "y"), [("entropy", "first"), ("punctuation", "same-word")])
-def test_of_the_points(visits: Visits, model: str, x: str, y: str) -> None:
-    """As many points as it counts, each in its interval."""
-    app = visits(CHAPTER, **{"hs-model": model, "hs-x": x, "hs-y": y, "open-all": "false"})
-    stands(app)
-    points = drawn(app, "heads")
-    tables = [table for (name, _), table in head_scans(model).tables.items() if name == "narrow"]
-    drawn_heads = [table for table in tables if {x, y} <= set(table.measures)]
-    assert sum(len(trace["x"]) for trace in points) == sum(len(table.heads) for table in drawn_heads)
-    for trace in points:
-        for side in ("error_x", "error_y"):
-            lengths = np.array([trace[side]["array"], trace[side]["arrayminus"]], dtype=float)
-            assert np.nanmin(lengths) >= -1e-6
-
-
-def test_of_a_card_with_all_sections_open(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"hs-model": "reader-en", "hs-y": "next", "head": "encoder-self.0.0"})
-    stands(app)
-    table = head_scans("reader-en").tables["narrow", "encoder-self"]
-    role = table.role_of(table.heads.index((0, 0)))
-    assert role is not None
-    assert f"Role: **{WORDS(f'option.{role[0]}')}**, $kappa$ = {role[1]:.2f}" in texts(app)
-    assert "OV circuit: this model's layers do not allow it" in texts(app)  # more than a norm before its words
 
 
 def test_chance_left_in_moves_every_point_of_a_role(visits: Visits) -> None:

@@ -12,7 +12,6 @@ from streamlit.testing.v1 import AppTest
 
 from benchmarks.view_bytes import decode_view
 from pages.learning.runs import RECORDED, OwnRun
-from recipes.task_recordings import FILMS, SEEDS
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
 from tests.visits import Visits
@@ -48,15 +47,6 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(visits: Visi
     assert marks == {("line", 400, 400), ("rect", film.shots[jump], film.shots[jump + 1])}
 
 
-def test_no_button_of_a_chart_covers_its_legend(visits: Visits) -> None:
-    """The buttons to enlarge and to save it are above the plot, on the right."""
-    app = visits(CHAPTER)
-    for name in ("together", "curve", "heads", "reach"):
-        legend = figures(app, name)[0]["layout"]["legend"]
-        assert legend["y"] < 0, name
-        assert legend["yanchor"] == "top", name
-
-
 def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **{"l-run": "repeat, one layer", "l-step": "30", "l-measure": "entropy (bits)"})
     film = load_film(RECORDED / "repeat-one-layer-0.npz")
@@ -69,28 +59,6 @@ def test_the_time_line_goes_back_to_any_shot(open_page: OpenPage) -> None:
     assert len(drawn(app, "heads")) == film.plan.shape.num_layers * film.plan.shape.num_heads
 
 
-def test_maps_show_what_keys_bring_in_place_of_weights(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"l-quantity": "contributions", "l-beside": "repeat, one layer", "l-step": "200"})
-    for place, name in enumerate(("repeat-two-layers-0", "repeat-one-layer-0")):
-        film = load_film(RECORDED / f"{name}.npz")
-        shot = film.shots.index(200)
-        added = film.maps[shot].astype(np.float32) * film.lengths[shot].astype(np.float32)[:, :, None]
-        shares = added / added.sum(axis=-1, keepdims=True)
-        np.testing.assert_allclose(maps(app, place).reshape(shares.shape), shares, atol=1e-4)
-    assert np.abs(shares - film.maps[shot]).max() > 0.01, "shares that are weights would prove nothing"
-    assert "that its head adds to a query" in texts(app)
-
-
-def test_lengths_are_on_one_scale_for_all_steps(visits: Visits) -> None:
-    film = load_film(RECORDED / "repeat-two-layers-0.npz")
-    unit = float(film.lengths.max())
-    for step in (0, 200):
-        app = visits(CHAPTER, **{"l-quantity": "lengths", "l-step": str(step)})
-        shot = film.shots.index(step)
-        added = film.maps[shot].astype(np.float32) * film.lengths[shot].astype(np.float32)[:, :, None]
-        np.testing.assert_allclose(maps(app).reshape(added.shape), added / unit, atol=2e-3)
-
-
 def test_two_runs_side_by_side_are_at_the_same_step(visits: Visits) -> None:
     app = visits(CHAPTER, **{"l-beside": "repeat, two layers", "l-other-seed": "2", "l-step": "100"})
     assert "**repeat, two layers, seed 0**, seed 0, after **100**" in texts(app)
@@ -100,15 +68,6 @@ def test_two_runs_side_by_side_are_at_the_same_step(visits: Visits) -> None:
     curves = [trace["name"] for trace in drawn(app, "curve")]
     assert len(set(curves)) == len(curves)
     assert {name for name in curves if "seed 2" in name}
-
-
-def test_every_recorded_run_is_there_small_and_of_the_plan_in_the_code() -> None:
-    for name, plan in FILMS.items():
-        for seed in SEEDS:
-            film = load_film(RECORDED / f"{name}-{seed}.npz")
-            assert film.plan == Plan(**{**vars(plan), "seed": seed})
-            assert film.shots[-1] == plan.steps == len(film.loss)
-    assert sum(path.stat().st_size for path in RECORDED.iterdir()) < 6e6
 
 
 @pytest.fixture
@@ -158,12 +117,6 @@ def test_the_open_head_does_not_change_while_a_run_goes_on() -> None:
     later.measures["induction"][-1] = 0
     later.measures["induction"][-1, first.layer - 1, first.head - 1] = 1  # another head has the most now
     assert later.opens_with == first
-
-
-def test_an_older_link_to_a_run_opens_its_section(visits: Visits) -> None:
-    assert "l-step" not in {slider.key for slider in visits(CHAPTER, **{"open-all": "false"}).slider}
-    app = visits(CHAPTER, **{"open-all": "false", "l-run": "repeat, one layer", "l-step": "30"})
-    assert app.slider(key="l-step").value == 30
 
 
 def test_the_slider_moves_every_map_and_the_curve_of_the_main_figure(visits: Visits) -> None:

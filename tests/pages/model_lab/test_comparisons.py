@@ -43,23 +43,6 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
 
 
 @pytest.mark.parametrize(
-    ("other", "says", "inputs"),
-    [
-        ({"ml-other": "roberta"}, "split or continue the text differently", 2),
-        ({"ml-other": "gpt2"}, "one causally", 2),
-        ({"ml-other": "hub", "ml-other-name": "transformer-en-fr"}, "The first model is an encoder", 1),
-    ],
-)
-def test_what_cannot_be_compared_says_why(open_page: OpenPage, other: dict[str, str], says: str, inputs: int) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert"}, **other)
-    assert says in texts(app)
-    base = unframe(components(app, "attention_view")[0].bytes)[0]["base"]
-    assert len(base["groups"]) == inputs
-    assert base["beside"] == (["encoder-self"] if inputs == 2 else [])
-    assert not any(m.value.startswith("1. [") for m in app.markdown)
-
-
-@pytest.mark.parametrize(
     ("model", "fits", "fits_not"),
     [
         ("bert", {"tuned", "roberta", "gpt2", "reader-en", "openai-community/gpt2"}, {"t5", "openai/whisper-tiny"}),
@@ -169,20 +152,6 @@ def test_the_circuit_keeps_more_than_random_ones(open_page: OpenPage, writer: Hu
     assert f"carries **{found.recovered(widest.value):.0%}**" in one_line(app)
     app.slider(key="ts-count").set_value(1).run()
     stands(app)
-
-
-def test_addresses_that_mean_nothing_show_a_default_and_say_so(open_page: OpenPage) -> None:
-    link = {
-        "ts-what": "<b>",
-        "ts-layer": "99",
-        "ts-cell": "-1",
-        "ts-stack": "x",
-        "ts-circuit": "yes",
-        "ts-count": "1e9",
-    }
-    app = open_page("model-lab", **WRITER, **link)
-    stands(app)
-    assert drawn(app, "sweep")[0]["z"].shape == (4, 6)
 
 
 def _texts(sentences: TwoSentences) -> tuple[str, str]:

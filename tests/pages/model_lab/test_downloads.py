@@ -111,8 +111,3 @@ def test_what_cannot_be_shown_is_a_sentence_and_the_session_goes_on(
     app.text_input(key="ml-name").set_value("someone/good").run()
     app.button[0].click().run()
     assert claims(app)
-
-
-def test_a_revision_that_is_not_there(open_page: OpenPage, hub: FakeHub, files: dict[str, bytes]) -> None:
-    hub.repos[NAME] = files
-    assert "has no revision 'v9'" in texts(open_model(open_page, **{"ml-revision": "v9"}))

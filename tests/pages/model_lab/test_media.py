@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.figures import frames_figure, sound_figure
+from pages.model_lab.figures import frames_figure
 from tests.pages.reading import alts, badges, claims, drawn, texts
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
-from ui.chapter.downloads import listing
 from ui.compute.pictures import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
@@ -61,13 +60,6 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     assert any("with sat, framed" in alt for alt in alts(app))
 
 
-def test_another_head_is_opened_and_one_that_is_none_of_these(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **LINK, head="decoder-cross.1.0")
-    assert [trace.get("name") for trace in drawn(app, "sound")][1:] == ["layer 2, head 1", "mean of aligning heads"]
-    app = open_page("model-lab", **LINK, head="encoder-self.0.0")
-    assert [trace.get("name") for trace in drawn(app, "sound")][1:] == ["mean of aligning heads"]
-
-
 def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, folders: Path) -> None:
     options = {"ml-spoken": "fr", "ml-task": "English translation"}
     app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "A file", "ml-new": "4"}, **options)
@@ -105,24 +97,11 @@ def test_a_host_decides_how_long_a_sound_may_be(open_page: OpenPage, monkeypatch
     assert "lasts 0.5 s; at most 0.3 s" in texts(app)
 
 
-def test_no_cell_of_a_table_is_a_formula() -> None:
-    table = listing({"word": ["=1+1", "@a", "-", "a=b", 'say "x", y'], "start": ["0.1"] * 5}).decode()
-    assert table.splitlines() == ["word,start", "'=1+1,0.1", "'@a,0.1", "'-,0.1", "a=b,0.1", '"say ""x"", y",0.1']
-
-
 def test_times_that_go_back_are_told() -> None:
     words = [TimedWord("a", 0.5, 0.4, (0, 1)), TimedWord("b", 0.2, 0.9, (1, 2))]
     assert out_of_order(words) == pytest.approx(0.3)
     assert out_of_order(words[:1]) == pytest.approx(0.1)
     assert out_of_order(()) == 0
-
-
-def test_the_figure_of_a_sound_without_words(folders: Path) -> None:
-    sound = load_hub(folders / "whisper", device="cpu").run(sound=tone_sequence(), max_new_tokens=1).sound
-    assert sound is not None
-    figure = sound_figure(sound, {}, (), 0, load_words("model-lab").group("figure"))
-    assert figure.data[0].z.shape == sound.spectrogram.shape
-    assert not figure.layout.shapes
 
 
 def open_video_page(open_page: OpenPage, family: str, **link: str) -> AppTest:
@@ -221,8 +200,6 @@ def test_one_map_a_frame_on_one_scale(folders: Path) -> None:
 @pytest.mark.parametrize(
     ("language", "sentence"),
     [
-        ("en", "Attention sinks, not evidence**: 32 outlined patches draw"),
-        ("pt-BR", "Sumidouros de atenção, não evidência**: 32 patches contornados recebem"),
         ("zh-TW", "不是證據**：有 32 個加框的圖塊"),
     ],
 )

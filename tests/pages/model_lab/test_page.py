@@ -12,7 +12,6 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.models import Progress
 from pages.model_lab.result import _measured, _written
 from tests.pages.reading import claims, texts
 from ui.text.model_card import named_model
@@ -92,30 +91,6 @@ def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, f
     words = load_hub(folders / "gpt2", device="cpu").next_words(run, run.num_prompt_tokens - 1, 1)
     assert f"Next came **{run.tokens[run.num_prompt_tokens].label}**" in texts(app).replace("\\", "")
     assert f"logit {words[0].logit:.2f}" in texts(app)
-
-
-def test_temperature_evens_the_bars_out(open_page: OpenPage, folders: Path) -> None:
-    link = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "3", "ml-warmth": "3.0"}
-    model = load_hub(folders / "gpt2", device="cpu")
-    run = model.run("The cat", max_new_tokens=3)
-    warm, cold = (model.next_words(run, run.num_prompt_tokens - 1, 1, t)[0].probability for t in (3.0, 1.0))
-    assert warm < cold
-    assert f"probability {warm:.3f}" in texts(open_page("model-lab", **link))
-
-
-def test_sampling_with_another_seed_writes_something_else(open_page: OpenPage, folders: Path) -> None:
-    from viz_core.hub import Sampling
-
-    model = load_hub(folders / "gpt2", device="cpu")
-    written = [model.run("The cat", max_new_tokens=12, sampling=Sampling(2.0, seed=s)) for s in (0, 1)]
-    assert written[0].text != written[1].text
-    link = {"ml-model": "gpt2", "ml-start": "The cat", "ml-temperature": "2.0", "ml-seed": "1"}
-    assert f"{len(written[1].tokens)} tokens" in texts(open_page("model-lab", **link))
-
-
-def test_the_target_is_written_instead(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "t5", "ml-target": "the old house"})
-    assert "It writes: **the old house**" in texts(app)
 
 
 def test_a_pair_is_read_together(open_page: OpenPage, folders: Path) -> None:
@@ -296,12 +271,3 @@ def test_with_no_model_here_the_page_says_how_to_get_one(
     app = open_page("model-lab")
     assert "No model here yet" in texts(app)
     assert not claims(app)
-
-
-def test_a_progress_bar_never_runs_over() -> None:
-    progress = Progress()
-    assert progress.share == 0
-    progress(5, 20)
-    assert progress.share == 0.25
-    progress(30, 20)
-    assert progress.share == 1

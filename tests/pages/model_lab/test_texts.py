@@ -7,7 +7,6 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, drawn, number, one_line, stands, texts
@@ -18,7 +17,6 @@ from viz_core.lab.circuits import through_the_layers
 from viz_core.lab.heads_off import without_heads
 from viz_core.lab.sinks import hidden_tokens, sinks_of, windowed
 from viz_core.maps.score_products import score_products
-from viz_core.positional import alibi_slopes
 from viz_core.trace import intervene, off, record
 
 OpenPage = Callable[..., AppTest]
@@ -72,17 +70,6 @@ def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> Non
     assert sum(drawn(app, "off-classes")[0]["x"]) == pytest.approx(1, abs=1e-5)
     app = open_page("model-lab", **{"ml-model": "albert", "head": "encoder-self.1.0"})
     assert app.button(key="ml-do-head-off").label == "Switch head 1 of layer 2 off"  # of this layer alone
-
-
-def test_what_the_exercise_says_of_one_layer_is_so(folders: Path) -> None:
-    """Without a head of the first layer, maps of that layer are the same bit for bit, those of the second are not."""
-    model = load_hub(folders / "gpt2", device="cpu")
-    run = model.run("The cat sat.", max_new_tokens=0)
-    with intervene({"decoder.0.self": off(1)}):
-        other = model.run("The cat sat.", max_new_tokens=0)
-    for head in (0, 2, 3):
-        assert torch.equal(run.trace["decoder.0.self"].weights(head), other.trace["decoder.0.self"].weights(head))
-    assert not torch.allclose(run.trace["decoder.1.self"].weights(0), other.trace["decoder.1.self"].weights(0))
 
 
 def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path) -> None:
@@ -180,13 +167,6 @@ def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders:
     assert number(app, "** for the first,") == pytest.approx(mean, abs=6e-4)
 
 
-def test_of_a_translator_its_maps_alone(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "t5", "ml-target": "the old house", "ml-section": "Sinks"})
-    stands(app)
-    assert len(drawn(app, "sinks-shares")) == 1
-    assert "is hidden from all others" not in texts(app)
-
-
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
@@ -194,11 +174,3 @@ def test_of_layers_without_a_map(open_page: OpenPage) -> None:
         "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
     )
     assert sentence in one_line(app)
-
-
-@pytest.mark.parametrize("head", [1, 4])
-def test_of_slopes(open_page: OpenPage, head: int) -> None:
-    parameters = {"ml-model": "bloom", "ml-new": "1", "ml-section": "How it knows positions", "ml-head": str(head)}
-    app = open_page("model-lab", **parameters)
-    stands(app)
-    assert number(app, f"Head {head} loses ") == pytest.approx(float(alibi_slopes(4)[head - 1]), rel=1e-2)

@@ -18,7 +18,6 @@ from tests.pages.reading import alts, claim_names, claims, texts
 from tests.viz_core.images.hostile_pictures import encode, quarters
 from ui.text.words import load_words
 from viz_core.hub import HubRun, HubVision, PatchGrid, load_hub
-from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lab.sinks import picture_rows
 from viz_core.trace import Trace
@@ -49,17 +48,6 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert any(f"hs-model=lab&hs-lab={family}" in link.query_string for link in links)
 
 
-@pytest.mark.parametrize("family", ["clip", "llava"])
-def test_a_model_of_pictures_and_texts_has_a_way_to_the_chapter_on_heads(open_page: OpenPage, family: str) -> None:
-    links = open_page("model-lab", **{"ml-model": family, "open-all": "false"}).get("page_link")
-    assert f"hs-model=lab&hs-lab={family}" in [link.proto.query_string for link in links]
-
-
-def test_a_reading_model_has_no_way_to_the_vision_chapter(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert"})
-    assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]
-
-
 @pytest.mark.parametrize("family", ["vit", "dinov2", "registers"])
 def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str) -> None:
     """All its sections are open."""
@@ -67,21 +55,6 @@ def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str) -> N
     assert all(claim.startswith(":green[") for claim in claims(app))
     assert claims(app)
     assert not app.error
-
-
-def test_the_answer_is_the_models(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("vision-transformer", **{"vt-lab": "vit", "vt-sample": "airplane"})
-    model = HubVision(load_hub(folders / "vit", device="cpu"))
-    found = model.classify_prepared(model.prepare(drawn_picture("airplane")))
-    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
-
-
-def test_a_model_without_labels_says_so(open_page: OpenPage) -> None:
-    link = {"vt-lab": "dinov2", "vt-section": "Shuffle test"}
-    app = open_page("vision-transformer", **link)
-    assert "**dinov2** has no labels: no relevance" in texts(app)
-    assert "**dinov2** has no labels to compare" in texts(app)
-    assert "Prediction:" not in texts(app)
 
 
 def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:

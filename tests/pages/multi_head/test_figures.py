@@ -5,9 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.multi_head.figures import FLOW, flow_figure, heads_figure
+from pages.multi_head.figures import FLOW, flow_figure
 from ui.text.words import load_words
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES
 
 WORDS = load_words("multi-head", "en")
 LABELS = WORDS.group("option") | WORDS.group("figure")
@@ -20,19 +19,6 @@ def test_every_tensor_of_the_flow_has_its_shape() -> None:
     assert len(texts.text) == len(FLOW)
     for block, text in zip(FLOW, texts.text, strict=True):
         assert text == f"<b>{LABELS[block.name]}</b><br>(1, {SHAPES[block.name][1]}, {SHAPES[block.name][2]})"
-
-
-def test_queries_keys_and_values_have_their_colours() -> None:
-    colours = {block.name: block.colour for block in FLOW}
-    assert {colours[name] for name in ("queries", "split_queries")} == {QUERIES}
-    assert {colours[name] for name in ("keys", "split_keys")} == {KEYS}
-    assert {colours[name] for name in ("values", "split_values", "attended", "concatenated")} == {VALUES}
-
-
-def test_the_chosen_block_alone_is_framed() -> None:
-    framed = [s for s in flow_figure(SHAPES, 4, "keys", LABELS).layout.shapes if s.line.width == 3.5]
-    block = next(block for block in FLOW if block.name == "keys")
-    assert [(s.x0, s.x1, s.line.color) for s in framed] == [(block.left, block.left + block.width, ACCENT)]
 
 
 @pytest.mark.parametrize("heads", [1, 2, 7])
@@ -50,12 +36,3 @@ def test_a_flow_needs_every_shape_and_a_real_choice() -> None:
         flow_figure({name: shape for name, shape in SHAPES.items() if name != "input"}, 1, "keys", LABELS)
     with pytest.raises(ValueError, match="chosen: expected one of input, .*, got 'masks'"):
         flow_figure(SHAPES, 1, "masks", LABELS)
-
-
-@pytest.mark.parametrize("heads", [1, 3, 8])
-def test_a_small_map_for_each_head(heads: int) -> None:
-    weights = np.random.default_rng(0).random((heads, 4, 4))
-    figure = heads_figure(weights, LABELS)
-    assert [trace.zmax for trace in figure.data] == [1] * heads
-    for trace, expected in zip(figure.data, weights, strict=True):
-        np.testing.assert_allclose(trace.z, expected, rtol=1e-6)

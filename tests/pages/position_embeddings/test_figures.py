@@ -11,7 +11,6 @@ import torch
 
 from pages.position_embeddings import figures, offset_figures
 from ui.blocks.figures import SCORE_LIMIT
-from ui.widgets.figure_style import ACCENT
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (
     RelativePositionEmbedding2d,
@@ -36,12 +35,6 @@ def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
         assert (trace.zmin, trace.zmax) == (-SCORE_LIMIT, SCORE_LIMIT)
         assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "x")
         assert titled(figure)
-
-
-@pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])
-def test_the_strip_shows_the_scale_of_the_maps(shown: str, limits: tuple[float, float]) -> None:
-    trace = figures.scale_strip(shown, LABELS).data[0]
-    assert (trace.z.min(), trace.z.max()) == limits == (trace.zmin, trace.zmax)
 
 
 def test_the_skew_of_four_tokens_by_hand() -> None:
@@ -77,11 +70,6 @@ def test_a_skew_figure_shows_its_stage(stage: str) -> None:
     assert tuple(figure.layout.xaxis.range) == (-0.5, expected.shape[1] - 0.5)
 
 
-def test_an_unknown_stage_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected one of scores, padded"):
-        figures.skew_figure(4, "twisted", LABELS)
-
-
 def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
     table = offset_figures.table_figure(4, LABELS).data[0]
     assert table.z[0].tolist() == [-3, -2, -1, 0, 1, 2, 3]
@@ -110,12 +98,6 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     assert figure.layout.coloraxis.cmin == -figure.layout.coloraxis.cmax
 
 
-def test_the_pairs_turn_at_the_formulas_frequencies() -> None:
-    hands = figures.pairs_figure(8, 3, 16, 100.0, LABELS).data[1]
-    turned = 8 * 100.0 ** (-np.arange(0, 16, 2) / 16)
-    np.testing.assert_allclose(hands.customdata[::3], np.degrees(turned) % 360, rtol=1e-5)
-
-
 def test_the_decay_curve_and_the_offset_chosen() -> None:
     offsets = np.arange(-3, 4)
     figure = figures.decay_figure(offsets, offsets * 2.0, -2, LABELS)
@@ -130,10 +112,3 @@ def test_buckets_are_split_by_side() -> None:
     before, after = offset_figures.bucket_figure(offsets.numpy(), buckets, LABELS).data
     assert (before.x.max(), after.x.min()) == (0, 1)
     assert np.concatenate([before.y, after.y]).tolist() == buckets.tolist()
-
-
-def test_published_bleu_by_clipping_distance() -> None:
-    assert list(offset_figures.SHAW_BLEU.values()) == [12.5, 25.5, 25.8, 25.9, 25.8, 25.9, 25.8]
-    assert list(offset_figures.SHAW_BLEU) == [0, 1, 2, 4, 16, 64, 256]
-    bar = offset_figures.shaw_figure(2, LABELS).data[0]
-    assert bar.marker.color[2] == ACCENT != bar.marker.color[3]

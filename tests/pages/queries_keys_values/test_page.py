@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import math
 import re
-from collections import Counter
 from collections.abc import Callable
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -19,21 +16,17 @@ from tests.pages.reading import (
     drawn,
     figure_names,
     figures,
-    finding,
-    number,
     one_line,
-    stands,
     texts,
 )
 from tests.visits import Visits
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, letter_features, soft_lookup
+from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "queries-keys-values"
 LOOKUP = {"weights", "diagram", "hard", "identities"}
 NAMES = [list(pair) for pair in BOOK_DATABASE]
 KEYS = [key for key, _ in BOOK_DATABASE]
-VALUES = [["1", "0", "0.5"], ["0", "1", "0.5"], ["1", "1", "1"]]
 
 
 def rows(value: object) -> str:
@@ -82,12 +75,6 @@ def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: f
     assert all(badges(app).values())
 
 
-def test_a_table_in_the_address_is_shown_and_queried(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"qkv-names": rows([["Ada", "Lovelace"], ["Alan", "Turing"]]), "qkv-query": "Ada"})
-    assert ":orange[Ada] → :green[**Lovelace**]" in texts(app)
-    assert app.query_params["qkv-names"] == '[["Ada","Lovelace"],["Alan","Turing"]]'
-
-
 def test_a_key_that_stands_twice(visits: Visits) -> None:
     app = visits(CHAPTER, **{"qkv-names": rows([*NAMES, ["Li", "Fei-Fei"]])})
     page_text = texts(app)
@@ -120,17 +107,6 @@ def test_a_table_without_a_key(visits: Visits, table: list[list[str]]) -> None:
         "the output is in the convex hull of the values",
         "with the identity matrix as values, the output equals the weights",
     }
-
-
-@pytest.mark.parametrize(
-    ("query", "sentence"), [("", "Type a query"), ("   ", "Type a query"), ("x" * 61, "Your query has 61 letters")]
-)
-def test_a_query_that_cannot_be_asked(open_page: OpenPage, query: str, sentence: str) -> None:
-    app = open_page(CHAPTER)
-    app.text_input(key="qkv-query").set_value(query).run()
-    assert sentence in texts(app)
-    assert app.text_input(key="qkv-query").value == query
-    assert not app.exception
 
 
 @pytest.mark.parametrize(
@@ -175,49 +151,10 @@ def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
     assert "| output | (1.500, 1.500) |" in texts(app)
 
 
-def test_no_values_at_all(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"qkv-values": "[]", "qkv-names": "[]"})
-    assert "There is no value yet" in texts(app)
-    assert not figures(app)
-
-
-def test_the_exercises_answer_is_true() -> None:
-    assert float(soft_lookup(["Li"], KEYS, 1e9)[0, 4]) == pytest.approx(1 / 6)
-
-
-def test_the_text_counts_what_the_vectors_count(visits: Visits) -> None:
-    """Letters and pairs alone would give Li 0.885 of its own query; with the ends of words it is 0.898."""
-    page_text = " ".join(texts(visits(CHAPTER)).split())
-    assert "counts its letters and pairs of neighbouring letters, start and end included" in page_text
-    assert "*Li* has l, i, li, l at the start, and i at the end." in page_text
-    assert letter_features("Li").keys() == {"l", "i", "li", "^l", "i$"}
-    assert f"{float(soft_lookup(['Li'], [key for key, _ in BOOK_DATABASE], 0.2)[0, 2]):.3f}" == "0.898"
-
-
-def test_the_broken_formula_is_drawn_beside_the_intact_one(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"qkv-break": "no exponential", "open-all": "false"})
-    intact, broken = figures(app)
-    assert float(broken["data"][0]["text"][2]) == pytest.approx(0.6, abs=0.2)
-    assert intact["data"][0]["text"][2] == "0.898"
-    assert broken["data"][0]["text"][0] == "0.000", "a key that shares no letter"
-
-
-def test_the_negative_weights_of_the_plane(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"qkv-break-plane": "negative weights"})
-    failed = [claim for claim, holds in badges(app).items() if not holds]
-    assert failed == ["the output is in the cone of the values", "the output is in the convex hull of the values"]
-
-
 def test_nothing_tells_the_weights_while_they_are_drawn(visits: Visits) -> None:
     page_text = texts(visits(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
     assert "0.513" not in page_text
     assert "0.382" not in page_text
-
-
-def test_one_key_has_a_weight_of_1_and_no_slope(visits: Visits) -> None:
-    page_text = texts(visits(CHAPTER, **{"qkv-names": rows([["Li", "Mu"]])}))
-    assert "With one key the weight is always 1, the slope 0." in page_text
-    assert "smallest slope" not in page_text
 
 
 @pytest.mark.parametrize(
@@ -244,49 +181,3 @@ def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str,
         assert found
         assert max(map(int, found.groups())) < 7
     assert "the mean of the keys by" not in one_line(app)
-
-
-def likeness(a: str, b: str) -> float:
-    """Of two words, by their letters and pairs, a mark at either end."""
-    left, right = (Counter([*word, *(x + y for x, y in pairwise(f"<{word}>"))]) for word in (a.lower(), b.lower()))
-    lengths = math.sqrt(sum(n * n for n in left.values()) * sum(n * n for n in right.values()))
-    return sum(count * right[name] for name, count in left.items()) / lengths
-
-
-@pytest.mark.parametrize("temperature", ["0.01", "0.2", "100.0"])
-@pytest.mark.parametrize(
-    "names", [None, [["Li", "Mu"], ["Liptons", "x"]], [["Lipton", "Z"], ["Li", "Mu"], ["li", "no"]]]
-)
-def test_of_misspelled_names(visits: Visits, names: list[list[str]] | None, temperature: str) -> None:
-    params = {} if names is None else {"qkv-names": json.dumps(names)}
-    app = visits(CHAPTER, **{"qkv-temperature": temperature}, **params)
-    stands(app, "every key gives itself all the weight")  # Li and li do not
-    keys = [row[0] for row in app.dataframe[0].value.values.tolist()]
-    first = []
-    for query, key in (("Lipten", "Lipton"), ("li", "Li")):
-        weights = {other: math.exp(likeness(query, other) / float(temperature)) for other in keys}
-        found = key in keys and query not in keys and weights[key] == max(weights.values())
-        first.append(weights[key] / sum(weights.values()) if found else 0)
-    if finding(app, "yet soft lookup favours", "still weights every key"):
-        printed = re.search(r"favours Lipton \(([\d.]+)\) and Li \(([\d.]+)\)\.", one_line(app))
-        assert printed
-        assert list(map(float, printed.groups())) == pytest.approx(first, abs=6e-4)
-    else:
-        assert not all(first)
-
-
-@pytest.mark.parametrize("weight", [-1.0, -0.05, 0.4])
-def test_of_the_plane(visits: Visits, weight: float) -> None:
-    """A weight below zero need not leave the cone, and the page says how far from it the star is."""
-    values = json.dumps([["1", "0", "0.5"], ["0", "1", "0.5"], ["1", "1", str(weight)]])
-    app = visits(CHAPTER, **{"qkv-values": values, "qkv-case": "any"})
-    stands(app)
-    x = y = 0.5 + weight
-    assert number(app, "from the convex hull and") == pytest.approx(0 if x >= 0 else math.hypot(x, y), abs=6e-4)
-    inside = 0.5 <= x <= 1  # the triangle of the three values, on its diagonal
-    assert (number(app, "up to the star,") == 0) == inside
-
-
-def test_of_weights(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"qkv-temperature": "0.01"})
-    assert (drawn(app, "weights")[0]["x"] > 0).all()  # no key is ever quite out

@@ -11,7 +11,6 @@ import torch
 
 from pages.relative_projection.figures import (
     arc,
-    in_turns,
     lift_zeros,
     matrix_figure,
     pairs_figure,
@@ -60,11 +59,6 @@ def test_residuals_with_exact_zeros_at_the_foot_of_the_axis() -> None:
     assert high > -6
 
 
-def test_residuals_that_are_all_zero_still_have_an_axis() -> None:
-    figure = residual_figure(np.zeros(10), 2e-13, LABELS)
-    assert (figure.data[0].y == np.float32(ticks(figure)["0"])).all()
-
-
 def test_zeros_are_lifted_below_everything_else() -> None:
     lifted, floor = lift_zeros(np.array([0.0, 3e-9, 1.0]))
     assert floor == pytest.approx(1e-10)
@@ -100,21 +94,6 @@ def test_hands_and_ring_are_rows_of_the_table(hands: np.ndarray) -> None:
     assert figure.layout.yaxis.scaleanchor == "x"
 
 
-def test_going_back_counts_positions_down(hands: np.ndarray) -> None:
-    figure = rotation_figure(hands[9:5:-1, 0], hands[6, 0], -3.0, 9, 0, ROTATION_LABELS)
-    between = next(trace for trace in figure.data if trace.name == ROTATION_LABELS["between"])
-    assert between.customdata.tolist() == [9, 8, 7, 6]
-    assert [note.text for note in figure.layout.annotations] == ["<b>p<sub>9</sub></b>", "<b>p<sub>6</sub></b>"]
-
-
-def test_no_offset_draws_both_hands_and_no_arrow(hands: np.ndarray) -> None:
-    figure = rotation_figure(hands[4:5, 2], hands[4, 2], 0.0, 4, 2, ROTATION_LABELS)
-    turn = next(trace for trace in figure.data if trace.name == "rotation: 0.0° = 0 turns")
-    assert max(turn.marker.size) == 0
-    first, second = figure.layout.annotations
-    assert math.dist((first.x, first.y), (second.x, second.y)) > 0.3  # their names do not cover each other
-
-
 @pytest.mark.parametrize("turn", [0.0, 0.3, -2.0, 6.0, 20.0, -100.0])
 def test_an_arc_runs_from_one_hand_to_the_other(turn: float) -> None:
     points = arc(np.array([math.sin(0.7), math.cos(0.7)]), turn)
@@ -147,9 +126,3 @@ def test_at_most_36_pairs_with_the_fastest_the_slowest_and_the_chosen() -> None:
         assert chosen in shown
         assert shown[0] <= 1
         assert shown[-1] >= 254
-
-
-def test_nearly_seven_turns_differ_from_seven() -> None:
-    assert in_turns(44.0) == "7.003"  # the first pair, at offset 44
-    assert in_turns(14 * math.pi) == "7.000"
-    assert in_turns(-0.25 * math.pi) == "−0.125"

@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import claim_names, drawn, figure_names, finding, marks, stands
+from tests.pages.reading import claim_names, marks
 from tests.visits import Visits
 from ui.text.numbers import localised
 from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
@@ -99,28 +99,3 @@ def test_each_number_type_has_its_residual(visits: Visits, name: str) -> None:
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
     assert badge(app, "transpose") == (True, localised(f"{transpose_residual(5, 32, dtype=dtype):.2g}", "en"))
     assert f"rounding can cause in {name}." in texts(app)
-
-
-@pytest.mark.parametrize("width", ["4", "512"])
-def test_the_narrowest_and_the_widest_encoding(visits: Visits, width: str) -> None:
-    app = visits(CHAPTER, **{"rp-width": width, "rp-offset": "-100"})
-    assert set(figure_names(app)) >= {"rotation", "pairs", "matrix", "residual"}
-    assert f"of {width}. Red" in texts(app)
-
-
-def test_the_exercises_answer_is_true(visits: Visits) -> None:
-    """44 positions are almost seven wavelengths of pair 0, and the page shows its block as the identity."""
-    app = visits(CHAPTER, **{"rp-offset": "44", "rp-pair": "0"})
-    assert "= 7.003 turns |" in texts(app)  # not 7: it is almost a whole number
-    assert "0.9998 & 0.0177" in texts(app).replace("  ", " ")
-
-
-@pytest.mark.parametrize("kind", ["float64", "float32", "bfloat16", "float16"])
-@pytest.mark.parametrize(("offset", "width"), [(0, 32), (-100, 4), (44, 512)])
-def test_of_rounding(visits: Visits, kind: str, offset: int, width: int) -> None:
-    params = {"rp-type": kind, "rp-offset": str(offset), "rp-width": str(width)}
-    app = visits(CHAPTER, **params)
-    stands(app)
-    points, line = drawn(app, "residual")
-    above = bool((points["customdata"] > line["y"][0]).any())
-    assert finding(app, "No point is above the line", "Points are above the line") is not above

@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 import torch
 
-from pages.scoring_functions.figures import mask_figure, number_grid, plane_figure, softmax_figure, terms_figure
-from pages.scoring_functions.scaling_figures import histogram_figure, sharpness_figure, spread_figure
+from pages.scoring_functions.figures import mask_figure, number_grid, plane_figure, softmax_figure
+from pages.scoring_functions.scaling_figures import sharpness_figure, spread_figure
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
-from viz_core.lessons.scoring_functions.scaling import dot_products, gaussian_terms, measure_width
+from viz_core.lessons.scoring_functions.scaling import measure_width
 
 LABELS = load_words("scoring-functions", "en").group("figure")
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
@@ -27,14 +25,6 @@ def test_what_a_variant_returns_at_every_length(variant) -> None:
         np.testing.assert_array_equal(row, expected)
 
 
-def test_the_steps_divide_what_may_be_seen() -> None:
-    runs = [run_variant(MASK_VARIANTS[0], ROW, length) for length in range(5)]
-    line = mask_figure(runs, LABELS).data[-1]
-    for length in range(5):  # at the height of each row the line stands left of the first masked key
-        on_row = [x for x, y in zip(line.x, line.y, strict=True) if y in (length - 0.5, length + 0.5)]
-        assert length - 0.5 in on_row
-
-
 def test_bands_are_the_quantiles() -> None:
     widths = [measure_width(d, 4, 256) for d in (1, 16)]
     figure = spread_figure(widths, 16, LABELS)
@@ -44,15 +34,6 @@ def test_bands_are_the_quantiles() -> None:
     np.testing.assert_allclose(plain_wide.y[2:], [width.quantiles[0] for width in widths[::-1]], rtol=1e-6)
     np.testing.assert_allclose(bands[2].y[1], widths[1].quantiles[4] / 4, rtol=1e-6)
     assert figure.layout.shapes[0].x0 == 16
-
-
-def test_histograms_are_densities_of_the_same_pairs() -> None:
-    figure = histogram_figure(dot_products(16, 2000).numpy(), 16, LABELS)
-    plain, normal, scaled, _ = figure.data
-    assert float((plain.y * plain.width).sum()) == pytest.approx(1.0, abs=1e-3)
-    np.testing.assert_allclose(scaled.x, plain.x / 4, rtol=1e-5)
-    np.testing.assert_allclose(scaled.y, plain.y * 4, rtol=1e-4)
-    assert float(normal.y.max()) == pytest.approx(1 / (4 * math.sqrt(2 * math.pi)), rel=1e-5)
 
 
 def test_sharpness_of_every_width() -> None:
@@ -67,15 +48,6 @@ def test_sharpness_of_every_width() -> None:
     low, high = plain_band.y[:1:-1], plain_band.y[:2]
     assert (low < plain_median.y).all()
     assert (plain_median.y < high).all()
-
-
-def test_terms_stack_up_to_their_sum() -> None:
-    query, keys = torch.tensor([[1.0, 0.5]]), torch.tensor([[1.0, 1.0], [-2.0, 0.0]])
-    product, key_term, query_term, total = terms_figure(gaussian_terms(query, keys), LABELS).data
-    np.testing.assert_allclose(product.y, [1.5, -2.0])
-    np.testing.assert_allclose(key_term.y, [-1.0, -2.0])
-    np.testing.assert_allclose(query_term.y, [-0.625, -0.625])
-    np.testing.assert_allclose(total.y, product.y + key_term.y + query_term.y)
 
 
 def test_the_plane_and_the_weights() -> None:
@@ -101,10 +73,3 @@ def test_a_grid_of_numbers_with_masked_cells() -> None:
     assert (cells.zmin, cells.zmax) == (0, 1)
     assert list(figure.layout.yaxis.range) == [1.5, -0.5]  # first row on top
     assert figure.layout.xaxis.title.text == "key"
-
-
-def test_signed_values_are_coloured_around_zero() -> None:
-    figure = number_grid(np.array([[-2.0, 1.0]], dtype=np.float32), ["a"], ["1", "2"], "", "", limit=2.0)
-    (cells,) = figure.data
-    assert (cells.zmin, cells.zmax) == (-2.0, 2.0)
-    assert list(cells.text[0]) == ["−2.000", "1.000"]

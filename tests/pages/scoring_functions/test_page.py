@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from pathlib import Path
 
-import numpy as np
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -19,7 +18,7 @@ from ui.text import words
 from ui.text.words import load_words
 from viz_core.attention import masked_softmax
 from viz_core.attention.scores.function import ScoreCost, ScoringFunction
-from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
+from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS
 from viz_core.lessons.scoring_functions.scaling import measure_width
 from viz_core.lessons.scoring_functions.score_contest import SCENES, contest
@@ -134,15 +133,6 @@ def test_the_gradient_follows_the_key(open_page: OpenPage) -> None:
         assert all(holds for holds, _ in marks(app).values())
 
 
-def test_fewer_keys_take_the_chosen_key_and_row_along(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **MASK | {"sf-key": "4", "sf-row": "4"})
-    app.text_input(key="sf-lengths").set_value("")
-    app.text_area(key="sf-scores").set_value("3").run()
-    assert not app.exception
-    assert app.number_input(key="sf-key").value == 1
-    assert app.number_input(key="sf-row").value == 1
-
-
 def test_the_debugger_names_leaks_overflows_and_writing(visits: Visits) -> None:
     text = texts(visits(CHAPTER, **MASK))
     assert text.count("No weight on a masked key at any length") == 2
@@ -164,11 +154,6 @@ def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
     assert "**Leaks** at length 0, 1: up to 1 of the weight" in text
     assert "too large for float16" in text
     assert text.count("No weight on a masked key at any length") == 1
-
-
-def test_a_scale_that_float32_cannot_hold(visits: Visits) -> None:
-    app = visits(CHAPTER, **MASK | {"sf-scores": "1e38 0", "sf-lengths": "1", "sf-scale": "×10"})
-    assert "exceed the largest float32" in app.warning[0].value
 
 
 def test_why_the_root(open_page: OpenPage) -> None:
@@ -249,27 +234,3 @@ def test_the_formulas_are_those_of_the_register(visits: Visits) -> None:
         assert f"$;{function.formula}$".replace("\\", "") in text
     assert "with $M$ of 8 × 8 numbers" in text
     assert "with 8 hidden units" in text
-
-
-@pytest.mark.parametrize("label", ["scores", "四種評分"])
-def test_links_to_the_functions_compared_open_them(visits: Visits, label: str) -> None:
-    app = visits(CHAPTER, **{"sf-section": label})
-    assert "scores" in figure_names(app)
-    assert not any("The address asks for" in caption.value for caption in app.caption)
-
-
-def test_learning_finds_the_pairs_that_dot_products_lose(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-scene": "keys turned"})
-    app.select_slider(key="sf-steps").set_value(300).run()
-    app.segmented_control(key="sf-show").set_value("raw-scores").run()
-    assert not app.exception
-    shares = dict(zip(BY_NAME, re.findall(r"own key: (\d+)%", texts(app)), strict=True))
-    assert (shares["general"], shares["additive"]) == ("100", "100")
-    assert int(shares["dot"]) < 100
-
-
-def test_a_wrong_gradient_is_drawn(visits: Visits) -> None:
-    key = load_words(CHAPTER, "en")("option.no-delta")
-    app = visits("scoring-functions", **{"sf-section": "Masks", "sf-break-mask": key})
-    (_, (right, *_)), (_, (wrong, *_)) = (*charts(app, "gradient"), *charts(app, "broken-gradient"))
-    assert not np.array_equal(right["z"], wrong["z"])

@@ -11,10 +11,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import reset_singletons
-from tests.pages.reading import claim_names, drawn, figures, finding, number, one_line, stands, texts
+from tests.pages.reading import claim_names, drawn, finding, number, one_line, stands, texts
 from tests.visits import Visits
 from ui.text.numbers import localised
-from ui.text.words import load_words
 from viz_core.pretrained import CHECKPOINTS, Translator, load, load_translator, shipped
 from viz_core.pretrained.bleu import book_bleu, sentence_bleu
 
@@ -55,13 +54,6 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Transla
         assert f"## {translator.translate(text).text}" in texts(app)
 
 
-def test_beam_search_is_used_when_requested(visits: Visits, translator: Translator) -> None:
-    app = visits("transformer", **{"t-text": "Where did you buy this book?", "t-search": "beam 4"})
-    result = translator.translate("Where did you buy this book?", beam=4)
-    assert f"## {result.text}" in texts(app)
-    assert any(caption.value.startswith("beam 4") for caption in app.caption)
-
-
 def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
     app.button(key="t-preset-home").click().run()
@@ -79,14 +71,6 @@ def test_claims_hold_and_show_their_residual(visits: Visits, translator: Transla
     residual = translator.translate("Go.").cache_error
     shown = localised(f"{residual:.2g}", "en")
     assert any(f"`{shown}`" in claim for claim in claims)
-
-
-def test_training_says_what_lower_case_costs(visits: Visits, translator: Translator) -> None:
-    app = visits("transformer", **{"t-text": "Go.", "t-section": "How it was trained"})
-    card = translator.card
-    assert f"**{card.scores['bleu_lower_case']:.1f}**" in texts(app)
-    for english, french in card.training["book_strings"].items():
-        assert f"| {english} | {french} |" in texts(app)
 
 
 def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage) -> None:
@@ -110,36 +94,10 @@ def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage) -> 
         assert app.get("expander")
 
 
-def test_markup_is_text(open_page: OpenPage) -> None:
-    app = open_page("transformer")
-    for text in ("<script>alert(1)</script>", "**bold** and `code`", "# I lost $5$ :red[x]", "\u202eGo."):
-        app.text_input(key="t-text").set_value(text).run()
-        assert not app.exception
-        heading = next(m.value for m in app.markdown if m.value.startswith("## "))
-        assert "<" not in heading.replace("\\<", "")
-        assert "**" not in heading.replace("\\*", "")
-
-
 def test_a_missing_file_is_a_sentence(broken_checkpoint: Path, open_page: OpenPage) -> None:
     (broken_checkpoint / "model.safetensors").unlink()
     app = open_page("transformer")
     assert "lacks its file model.safetensors" in texts(app)
-
-
-def test_the_models_card_is_sent_once_it_is_opened(visits: Visits) -> None:
-    section = {"t-text": "Go.", "t-section": "How it was trained"}
-    limits = load_words("model-card")("limits.translation")
-    assert limits not in texts(visits("transformer", **section))
-    assert limits in texts(visits("transformer", **section, **{"t-card": "true"}))
-
-
-@pytest.mark.parametrize("text", ["Go.", "The black cat is sleeping on my bed."])
-def test_of_lengths_through_the_encoder(visits: Visits, text: str) -> None:
-    app = visits("transformer", **{"t-text": text, "t-section": "Inside the encoder"})
-    stands(app)
-    main = drawn(app, "depth")[0]["y"]  # embedding, scaled, with its position, then after each normalisation
-    assert number(app, "takes the embedding's length from") == pytest.approx(main[0], abs=0.06)
-    assert number(app, "with its position a token has length") == pytest.approx(main[2], abs=0.06)
 
 
 def test_of_the_tree_of_beam_search(visits: Visits) -> None:
@@ -155,16 +113,6 @@ def test_of_the_tree_of_beam_search(visits: Visits) -> None:
     assert len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4
     own = visits("transformer", **{"t-text": "Go.", "t-tree": "own"})
     assert not finding(own, "The beam keeps greedy", "Both searches find the same")
-
-
-def test_of_one_value_that_would_flatten_all_others(visits: Visits) -> None:
-    """Lengths from 1.4 to 405 are drawn on a logarithmic axis."""
-    app = visits("transformer", **{"t-section": "Inside the encoder"})
-    layout = figures(app, "depth")[0]["layout"]
-    lengths = [length for trace in drawn(app, "depth") for length in trace["y"]]
-    assert max(lengths) > 100 * min(lengths)
-    assert layout["yaxis"]["type"] == "log"
-    assert min(layout["yaxis"]["tickvals"]) < 2 < 100 < max(layout["yaxis"]["tickvals"])
 
 
 def test_heads_that_moved_a_logit_are_named(visits: Visits) -> None:

@@ -11,10 +11,9 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from benchmarks.view_bytes import decode_view
 from pages.transformer.decoding import percent, table_of_words
 from pages.transformer.heads import words_changed
-from tests.pages.reading import badges, components, drawn, finding, number, stands, texts
+from tests.pages.reading import badges, drawn, finding, number, stands, texts
 from tests.visits import Visits
 from ui.compute.heads import HeadImportance, HeadImportances, head_importance
 from ui.text.words import ENGLISH, load_words
@@ -202,12 +201,6 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage, measured: HeadImp
     assert [value == value for value in grid["z"][8]] == [True, *[False] * 6, True]
 
 
-def test_a_model_that_nobody_measured_says_how(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("ui.compute.heads.head_importance", lambda _: None)
-    app = open_page("transformer", **{"t-text": "Go.", "t-section": "What heads are worth"})
-    assert "head-importance transformer-en-fr" in texts(app)
-
-
 @pytest.mark.parametrize(
     ("head", "site", "number_of_head", "mark"),
     [("cross.2.5", "decoder.2.cross", 5, -1), ("decoder-self.1.0", "decoder.1.self", 0, 0)],
@@ -251,37 +244,3 @@ def test_vectors_of_one_length_leave_the_mark_no_place_to_rest(visits: Visits) -
     app = visits("transformer", **parameters)
     failed = [claim for claim, holds in badges(app).items() if not holds]
     assert ["more weight than length" in claim for claim in failed] == [True]
-
-
-def test_the_view_shows_what_keys_bring_in_place_of_weights(visits: Visits, translator: Translator) -> None:
-    app = visits("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "contributions"})
-    stands(app)
-    result = translator.translate("Go.")
-    with record(values=True) as trace:
-        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
-    norms = contribution_norms(trace["decoder.2.cross"], translator.model.decoder.blocks[2].attention2.W_o)[0, 2]
-    shown = decode_view(components(app, "attention_view")[0].bytes)
-    names = [name for name in shown.parts if name.startswith("map") and "2.2" in name]
-    found = shown.parts[names[0]]
-    np.testing.assert_allclose(found, norms / norms.sum(dim=-1, keepdim=True), atol=1e-5)
-    assert shown.header["base"]["words"]["bar_weight_linear"] == "share"
-    assert "notebook" not in shown.header["offers"], "it would make weights again"
-    assert "that its head adds to a query" in texts(app)
-
-
-def test_the_view_shows_lengths_on_one_scale(visits: Visits, translator: Translator) -> None:
-    """Shares of a row hide that some rows get much less than others."""
-    app = visits("transformer", **{"t-text": "Go.", "head": "cross.2.2", "t-quantity": "lengths"})
-    stands(app)
-    result = translator.translate("Go.")
-    with record(values=True) as trace:
-        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
-    norms = contribution_norms(trace["decoder.2.cross"], translator.model.decoder.blocks[2].attention2.W_o)[0, 2]
-    shown = decode_view(components(app, "attention_view")[0].bytes)
-    found = next(part for name, part in shown.parts.items() if name.startswith("map") and "2.2" in name)
-    unit = float(norms.sum() / found.sum())
-    np.testing.assert_allclose(found * unit, norms, atol=1e-4)
-    assert np.ptp(found.sum(dim=-1)) > 0.01
-    assert shown.header["base"]["words"]["weight"] == "length added (1 = longest)"
-    assert all(not group["measures"] for group in shown.header["base"]["groups"][0]), "entropy is of rows that sum to 1"
-    assert "on one scale for all heads and layers" in texts(app)

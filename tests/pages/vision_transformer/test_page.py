@@ -18,9 +18,9 @@ from pages.vision_transformer.inputs import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
 from tests.tiny_models import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
-from viz_core.images.drawn import SCENES, drawn_picture
+from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.vision_transformer.patches import permutation_test, position_similarity, random_order
+from viz_core.lessons.vision_transformer.patches import permutation_test, random_order
 from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.rollout import attention_rollout
@@ -83,8 +83,10 @@ def captions(app: AppTest) -> str:
     return "\n".join(image.caption for element in app.get("image") for image in element.proto.imgs)
 
 
-@pytest.mark.parametrize(("pin", "token"), [(None, 0), ("q7", 7)])
-@pytest.mark.parametrize(("fusion", "discard"), [("mean", 0.0), ("largest", 0.6), ("smallest", 0.0)])
+@pytest.mark.parametrize(
+    ("pin", "token", "fusion", "discard"),
+    [(None, 0, "mean", 0.0), ("q7", 7, "largest", 0.6), (None, 0, "smallest", 0.0)],
+)
 def test_the_patch_lab(
     open_page: OpenPage,
     model: ImageClassifier,
@@ -105,12 +107,6 @@ def test_the_patch_lab(
     np.testing.assert_allclose(rolled, expected, atol=1e-6)
     relevance = model.relevance(boot.prepared, LABELS[1])[token, 1:].reshape(4, 4)
     np.testing.assert_allclose(relevant, relevance, atol=1e-6)
-
-
-def test_a_label_from_outside_is_no_markup(open_page: OpenPage) -> None:
-    app = open_at(open_page, label=LABELS[2])
-    titles = [a["text"] for a in figures(app, "lab")[0]["layout"]["annotations"]]
-    assert any("&lt;b&gt;dress" in title for title in titles)
 
 
 def test_a_patch_is_a_vector_and_becomes_a_token(
@@ -146,12 +142,6 @@ def bars_y(app: AppTest, figure: str) -> np.ndarray:
     return array(figures(app, figure)[0]["data"][0]["y"])
 
 
-def test_positions_of_a_patch(open_page: OpenPage, model: ImageClassifier) -> None:
-    app = open_at(open_page, POSITIONS, pin="q10")  # row 3, column 2
-    expected = position_similarity(model.model.pos_embedding, (4, 4))[2, 1]
-    np.testing.assert_allclose(drawn(app, "likeness")[0], expected, atol=1e-6)
-
-
 def test_the_shuffle_test(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
     app = open_at(open_page, SHUFFLE, order="5")
     test = permutation_test(model.predict, boot.prepared.pixels, (4, 4), random_order(16, 5))
@@ -178,20 +168,16 @@ def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
     assert "Calibration and typical pictures were not measured" in texts(app)
 
 
-@pytest.mark.parametrize("name", SCENES)
-def test_every_scene_is_looked_at(open_page: OpenPage, vision_checkpoints: Path, name: str) -> None:
-    app = open_at(open_page, model=COLOUR, sample=name)
-    found = load_classifier(COLOUR, "cpu", vision_checkpoints).classify(drawn_picture(name))
-    assert f"Prediction: {found.label}, {100 * found.probabilities[found.label]:.1f}%" in texts(app)
-
-
 def upload(app: AppTest, content: bytes) -> AppTest:
     app.file_uploader(key="vt-upload").upload("picture.png", content, "image/png").run()
     assert not app.exception, [error.message for error in app.exception]
     return app
 
 
-@pytest.mark.parametrize(("which", "names"), [(COLOUR, GOOD), (GREY, ["16-bit PNG", "CMYK JPEG", "rotated photo"])])
+@pytest.mark.parametrize(
+    ("which", "names"),
+    [(COLOUR, ["animated GIF", "palette with transparency"]), (GREY, ["16-bit PNG", "CMYK JPEG", "rotated photo"])],
+)
 def test_hostile_pictures_that_open_are_classified_upright(
     open_page: OpenPage, vision_checkpoints: Path, which: str, names: Iterable[str]
 ) -> None:
@@ -206,7 +192,7 @@ def test_hostile_pictures_that_open_are_classified_upright(
 
 def test_hostile_files_are_answered_with_a_sentence_and_the_session_goes_on(open_page: OpenPage) -> None:
     app = open_at(open_page, source="Upload")
-    for name, (content, sentence) in BAD.items():
+    for name, (content, sentence) in [*BAD.items()][::6]:
         upload(app, content)
         assert sentence in texts(app), name
         assert not claims(app), name
@@ -248,11 +234,6 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
         if attended:
             found = model.classify(sheet)
             assert f"Prediction: {found.label}" in texts(app)
-
-
-def test_an_empty_or_foreign_pin_reads_the_class_token(open_page: OpenPage) -> None:
-    for pin in ("k3", ""):
-        assert "what the class token is made of" in texts(open_at(open_page, pin=pin))
 
 
 def test_without_models_there_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import components, texts
+from tests.pages.reading import components
 from tests.visits import Visits
 from viz_core.view.components import unframe
 
@@ -79,23 +79,8 @@ def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> Non
     assert " ".join(header(app)["outcomes"]["before"]["text"][1:]) == "The little boy", "nothing was read between"
 
 
-def test_a_temperature_is_compared_with_none(visits: Visits) -> None:
-    plain, cold = header(visits("walk")), header(visits("walk", **{"w-temperature": "0.5"}))
-    assert cold["outcomes"]["before"]["words"] == [
-        [choice["chosen"], max(choice["probabilities"])] for choice in plain["choices"]
-    ]
-    assert cold["choices"][0]["before"]["probabilities"] == plain["choices"][0]["probabilities"]
-    assert max(cold["choices"][0]["probabilities"]) > max(plain["choices"][0]["probabilities"])
-
-
 @pytest.mark.parametrize("was", ["", "The little girl", "a " * 9_999])
 def test_a_text_of_a_link_that_cannot_be_compared_is_left_out(visits: Visits, was: str) -> None:
     app = visits("walk", **{"walk-was": was})
     assert header(app)["outcomes"] is None
     assert "walk-was" not in app.query_params
-
-
-def test_an_empty_text_is_explained(visits: Visits) -> None:
-    app = visits("walk", **{"w-model": "translator", "w-text": " "})
-    assert not components(app, "walk")
-    assert "There is nothing to translate" in texts(app)

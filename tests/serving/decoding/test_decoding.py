@@ -105,7 +105,7 @@ def test_a_visitors_picture_is_its_file_until_a_model_takes_it(monkeypatch: pyte
 
 
 @pytest.mark.attack("pictures")
-@pytest.mark.parametrize("count", [40, 250])
+@pytest.mark.parametrize("count", [40])
 def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded(count: int) -> None:
     content = many_scans(count)
     with bounded(), pytest.raises(PictureError, match="more than 32 passes"):
@@ -113,7 +113,7 @@ def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded(count: int) -> Non
 
 
 @pytest.mark.attack("pictures")
-@pytest.mark.parametrize("mode", ["RGB", "RGBA", "P", "I;16"])
+@pytest.mark.parametrize("mode", ["RGBA", "I;16"])
 def test_forty_megapixels_take_no_memory_of_the_pages(mode: str) -> None:
     """A small file; several of them held gigabytes in the process of the pages."""
     content = encode(Image.new(mode, LARGE), "PNG")

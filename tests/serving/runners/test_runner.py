@@ -184,7 +184,7 @@ VISION = ("classifier", "lab classifier")
 FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     ("translator", translation_residuals, ()),
     ("translator", encoder_walk, ()),
-    *((name, map_residuals, ()) for name in KINDS),
+    *((name, map_residuals, ()) for name in KINDS[::2]),
     *((name, HubModel.next_words, (-1, 5, 0.7)) for name in ("gpt2", "t5")),
     *((name, heads_measured, ()) for name in VISION),
     *((name, patches_shuffled, (3,)) for name in VISION),
@@ -192,7 +192,7 @@ FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
     *((name, token_over_patches, (0,)) for name in VISION),
 ]
 OF_MODELS = [
-    *((name, function, ()) for name in KINDS for function in (read_card, position_schemes)),
+    *((name, function, ()) for name in KINDS[1:3] for function in (read_card, position_schemes)),
     *((name, picture_facts, ()) for name in VISION),
     *((name, patch_positions, ((3, 5),)) for name in VISION),
 ]

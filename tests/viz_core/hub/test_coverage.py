@@ -14,9 +14,12 @@ from viz_core.hub import coverage, instrument
 from viz_core.trace import find_sites, record
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES)[::3])
 def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> None:
-    """The config says how many there are; `instrument` gives the sites of some and warns of all others."""
+    """The config says how many there are; `instrument` gives the sites of some and warns of all others.
+
+    A third of them: docs/architectures.md is about all.
+    """
     model = build(architecture)
     rows = coverage(model)
     seen = {(each.stack, each.layer) for each in rows if each.site}

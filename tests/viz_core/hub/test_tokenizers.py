@@ -189,7 +189,6 @@ def test_marian_as_it_is_published(tiny: Tiny, tmp_path: Path) -> None:
 
 PATTERNS = {
     "doubles with every letter": r"(a+)+$",
-    "doubles with every word": r"(?:\w+\s?)+$",
     "doubles with what it names": r"(ß+)+$",
     "grows with the cube": r"a*a*a*[^a][^a]",
     "is no pattern": r"(",
@@ -256,7 +255,7 @@ def grows(letter: str, times: int) -> dict[str, Any]:
     return {"type": "Sequence", "normalizers": [doubled] * times}
 
 
-@pytest.mark.parametrize(("letter", "times"), [("a", 30), ("ж", 30), ("a", 6), ("ß", 12)])
+@pytest.mark.parametrize(("letter", "times"), [("ж", 30), ("a", 6)])
 def test_a_tokenizer_that_grows_a_text(letter: str, times: int, copy: Tiny, refused: Refused) -> None:
     """30 doublings of one letter took minutes and gigabytes of the process that loads models."""
     path = change(copy("bert") / "tokenizer.json", normalizer=grows(letter, times))

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
@@ -69,6 +69,7 @@ def _entry(scheme: PositionScheme, q: Tensor, h: int, heads: int, j: int, offset
 
 
 @pytest.mark.parametrize("name", SCHEMES)
+@settings(max_examples=25)
 @given(num_keys=st.integers(1, LENGTH), taken=st.integers(0, LENGTH - 1), seed=st.integers(0, 99))
 def test_bias_by_loops(name: str, num_keys: int, taken: int, seed: int) -> None:
     torch.manual_seed(seed)

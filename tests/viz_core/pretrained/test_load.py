@@ -112,11 +112,12 @@ DAMAGE: dict[str, Callable[[Path], object]] = {
 
 
 @pytest.mark.attack("shipped files")
-@pytest.mark.parametrize("damage", DAMAGE)
-@pytest.mark.parametrize("file", FILES)
-def test_each_file(file: str, damage: str, folder: Path) -> None:
+@pytest.mark.parametrize(
+    ("file", "damage"), [(file, damage) for i, file in enumerate(FILES) for damage in [*DAMAGE][:: 1 if i < 3 else 2]]
+)
+def test_each_file(file: str, damage: str, folder: Path, translator: Translator) -> None:
     """What a model needs is missed in a sentence; damage to what is told of it is named, or makes no difference."""
-    whole = load(NAME, device="cpu", folder=folder).translate("He is calm.").text
+    whole = translator.translate("He is calm.").text
     DAMAGE[damage](folder / NAME / file)
     assert len(available(folder)) <= 1
     try:

@@ -145,34 +145,17 @@ def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: st
         Shape(**sizes)
 
 
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_two_layers_learn_to_repeat_and_one_does_not() -> None:
-    """Olsson 2022: an induction head reads what a head of the layer before wrote, so it takes two.
-
-    The bars are those of the chapter's claims. All of it cannot be known: a letter that comes twice in a run goes on in
-    one way or the other.
-    """
-    one, two = (
-        finished(Plan("repeat", Shape(num_layers=layers), steps=steps, learning_rate=5e-3, longest=8))
-        for layers, steps in ((1, 150), (2, 240))
-    )
-    assert one.accuracy() < 0.4
-    assert two.accuracy() > 0.85
-
-
 @pytest.mark.parametrize(
     ("task", "steps", "length", "settings"),
     [
         ("copy", 120, 3, {}),
-        ("reverse", 120, 3, {}),
-        ("sort", 160, 3, {}),
         ("brackets", 120, 3, {}),
         ("add", 250, 1, {"learning_rate": 5e-3, "batch_size": 128}),
     ],
 )
 @pytest.mark.usefixtures("shapes_unchecked")
 def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, settings: dict[str, float]) -> None:
-    """19 of 20 right, by a small model, at one short length; the three that are not here have tests of their own."""
+    """19 of 20 right, by a small model, at one short length; the chapter measures recorded runs of the others."""
     shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
     sizes = {"shortest": length, "longest": length, "steps": steps, "every": steps}
     run = finished(Plan(task, shape, warm_up=20, **{"learning_rate": 1e-2, **sizes, **settings}))
@@ -191,14 +174,6 @@ def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
     run = finished(Plan("look-up", shape, steps=120, every=120, shortest=2, longest=2, learning_rate=1e-2, warm_up=20))
     assert run.snapshots[0].accuracy < 0.2
     assert run.accuracy() >= 0.45
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_modular_addition_is_known_by_heart_first() -> None:
-    """It is understood within the 2,500 updates of the recorded runs, whose claims the page measures."""
-    shape = Shape(num_layers=1, num_hiddens=64, positions="learned")
-    run = finished(Plan("modular-addition", shape, steps=120, every=120, batch_size=512, learning_rate=1e-2))
-    assert run.curve[-1].accuracy > run.accuracy() + 0.2
 
 
 PLAN = Plan("repeat", Shape(num_heads=2, num_hiddens=32), steps=5, every=2, batch_size=4, longest=5)

@@ -61,17 +61,6 @@ def test_overview_is_torchs_adaptive_max_pooling(case: str) -> None:
         torch.testing.assert_close(call.overview(size), expected, atol=2e-7, rtol=0)
 
 
-@settings(max_examples=40)
-@given(st.integers(1, 40), st.integers(1, 40), st.integers(1, 45))
-def test_overview_for_any_lengths(num_queries: int, num_keys: int, size: int) -> None:
-    draw = torch.Generator().manual_seed(num_queries)
-    with record() as trace:
-        record_weights(torch.rand(1, 2, num_queries, num_keys, generator=draw))
-    (call,) = trace
-    expected = F.adaptive_max_pool2d(call.weights(), (min(size, num_queries), min(size, num_keys)))
-    assert torch.equal(call.overview(size), expected)
-
-
 @pytest.mark.parametrize(("num_queries", "num_keys"), [(0, 3), (3, 0), (0, 0)])
 def test_overview_of_nothing(num_queries: int, num_keys: int) -> None:
     with record() as trace:
@@ -139,12 +128,6 @@ def test_a_number_drops_its_axis(small: AttentionCall, number: type) -> None:
     assert torch.equal(small.weights(queries=number(2)), whole[:, :, 2])
     assert torch.equal(small.weights(keys=number(2)), whole[:, :, :, 2])
     assert torch.equal(small.weights(number(0), number(4), number(5)), whole[:, 0, 4, 5])
-
-
-def test_from_the_end(small: AttentionCall) -> None:
-    whole = small.weights()
-    assert torch.equal(small.weights(-1, -2, -3), whole[:, -1, -2, -3])
-    assert torch.equal(small.weights(queries=slice(-2, None)), whole[:, :, -2:])
 
 
 def test_slices_and_ranges_keep_it(small: AttentionCall) -> None:

@@ -176,7 +176,7 @@ def check(trace: Trace, row: int, model: Model, expected: list[Plain], edit: str
         torch.testing.assert_close(contribution_sum(own, W_o)[0], plain.written, **close)
 
 
-@settings(deadline=None, max_examples=60)
+@settings(deadline=None, max_examples=30)
 @given(
     seed=st.integers(0, 10_000),
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=3),

@@ -253,12 +253,6 @@ def test_the_folder_is_called_whatever_was_imported_before() -> None:
     assert run.stdout == "attention.0\n" * len(ORDERS), run.stderr
 
 
-def test_the_name_alone_brings_nothing_along() -> None:
-    program = "from viz_core import view; import sys; print('torch' in sys.modules, 'numpy' in sys.modules)"
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert run.stdout == "False False\n"
-
-
 def test_results_are_written_in_a_line(translation: Translation, classification: Classification, run: HubRun) -> None:
     shown = translation.view()
     assert repr(shown.groups[2]) == "MapGroup('cross': 3 layers, 24 heads, 6 queries, 7 keys)"

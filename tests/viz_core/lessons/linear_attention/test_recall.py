@@ -1,7 +1,5 @@
 """Associative recall: sequences, layers by hand, reproducible training, and what it shows."""
 
-from itertools import pairwise
-
 import pytest
 import torch
 from hypothesis import given
@@ -17,15 +15,12 @@ from viz_core.lessons.linear_attention.layers import (
     all_forms,
     decay_by_age,
     draw_stream,
-    head_cost,
     map_error,
     model_layers,
     returned,
 )
 from viz_core.lessons.linear_attention.recall import (
-    PAIRS,
     RECALL_RULES,
-    WIDTHS,
     RecallLayer,
     RecallPlan,
     RecallRule,
@@ -97,22 +92,6 @@ def test_an_update_can_be_interrupted() -> None:
     assert run.step == 1
 
 
-def test_what_the_page_says_of_a_run() -> None:
-    """Recall falls with the pairs and rises with the state; sum and delta rule differ where keys are written again."""
-    once, again = RecallRun(RecallPlan(steps=100)), RecallRun(RecallPlan(steps=100, writes=2))
-    for run in (once, again):
-        list(run.advance())
-        softmax, delta, _ = run.tests[100]
-        assert softmax[WIDTHS.index(16) :].min() > 0.98
-        assert all((wider >= narrower - 0.03).all() for wider, narrower in pairwise(delta.flip(0)))
-        assert (delta[:, 0] >= delta[:, -1]).all()
-    width_and_pairs = WIDTHS.index(16), PAIRS.index(24)
-    assert abs(once.tests[100][1][width_and_pairs] - once.tests[100][2][width_and_pairs]) < 0.05
-    assert again.tests[100][1][width_and_pairs] - again.tests[100][2][width_and_pairs] > 0.25
-    assert again.tests[100][2].max() < 0.6
-    assert once.layers["delta", 16].strength < again.layers["delta", 16].strength - 0.1
-
-
 @given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))
 def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: float) -> None:
     stream = draw_stream(seed)
@@ -137,12 +116,6 @@ def test_the_delta_rule_returns_what_was_just_written(seed: int, time: int) -> N
     state = returned(stream, "delta", time).state
     torch.testing.assert_close(stream.read(state, letter), stream.values[time])
     assert max(returned(apart, "delta", time).errors.values()) < 1e-12
-
-
-def test_costs_by_hand() -> None:
-    """Three tokens of width 2: queries meet 1, 2 and 3 keys, 6 in all, each with two products of 2."""
-    cost = head_cost(3, 2)
-    assert cost == (24, 24, 12, 4)
 
 
 def test_retention_is_its_formula() -> None:
