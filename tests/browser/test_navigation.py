@@ -67,10 +67,6 @@ def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(pa
     expect(page.locator("[data-last]")).to_have_count(1)
 
 
-def test_sidebar_and_title_agree() -> None:
-    assert [name for name in EXISTING if load_words(name).menu != load_words(name).title] == []
-
-
 _LISTENS = "history[Symbol.for('atlas.history')]"
 
 

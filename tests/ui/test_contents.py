@@ -13,7 +13,7 @@ import streamlit
 from serving.http.static_scripts import script
 from ui.chapter import contents
 from ui.chapter.contents import ROOT, SECTIONS, all_chapters, all_pages, chapter_entries, chapters, folder, page_file
-from ui.chapter.exercises import LATER, NUMBERS, chapter_to_repeat, idea_of
+from ui.chapter.exercises import NUMBERS, idea_of
 from ui.chapter.tour import requested_step, steps
 from ui.text.words import ENGLISH, languages, load_words
 from ui.widgets.predictions import Prediction, read_prediction
@@ -164,16 +164,3 @@ def test_every_chapter_has_two_questions_whose_wrong_answers_have_replies(chapte
     assert idea_of("**Mask** How?") == "Mask"
     with pytest.raises(ValueError, match="idea in bold"):
         idea_of("How?")
-
-
-def test_questions_come_again_at_the_start_of_the_third_chapter_after() -> None:
-    assert [chapter_to_repeat(chapter) for chapter in CHAPTERS[:LATER]] == [None] * LATER
-    assert [chapter_to_repeat(chapter) for chapter in CHAPTERS[LATER:]] == CHAPTERS[:-LATER]
-    assert chapter_to_repeat("walk") is None
-
-
-def test_the_right_answer_is_at_no_fixed_place() -> None:
-    reviewed = [question(chapter, number, ENGLISH) for chapter in CHAPTERS for number in NUMBERS]
-    for questions, most in ((reviewed, (len(reviewed) - 1) // 2), ([step.question("en") for step in steps()], 11)):
-        places = [[answer.mark for answer in each.answers].index("x") for each in questions]
-        assert max(places.count(place) for place in set(places)) <= most

@@ -142,18 +142,6 @@ def test_the_names_of_this_machine_and_what_is_set(options: dict[str, object]) -
     assert local_middleware._trusted_origins() == ["https://atlas.example"]
 
 
-@pytest.mark.parametrize("reason", ["it is public", "Streamlit's own check is off"])
-def test_an_app_that_answers_to_any_name(
-    options: dict[str, object], monkeypatch: pytest.MonkeyPatch, reason: str
-) -> None:
-    if reason == "it is public":
-        monkeypatch.setenv("ATLAS_HOSTED", "1")
-    else:
-        options["server.enableCORS"] = False
-    assert local_middleware._own_names() is None
-    assert (local_middleware._trusted_origins() is None) is (reason != "it is public")
-
-
 @pytest.fixture(autouse=True)
 def fresh() -> Iterator[None]:
     reset_singletons()

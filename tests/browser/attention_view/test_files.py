@@ -5,8 +5,6 @@ from __future__ import annotations
 import csv
 import io
 import re
-import zipfile
-from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -20,7 +18,6 @@ from tests.browser.attention_view.live_view import (
     KEYS,
     LINK,
     QUERIES,
-    START,
     TEXT,
     LiveView,
     colour,
@@ -33,20 +30,6 @@ from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
-from viz_core.view.state import DisplayOptions
-
-
-def test_numbers_are_saved_for_a_brazilian_spreadsheet(page: Page) -> None:
-    """Semicolons between columns, decimal commas, and the mark without which Excel garbles letters."""
-    live = LiveView(page, View([make_group(2, 3, layers=1, heads=1)], view_words(), language="pt-BR"))
-    live.wait_until_exact()
-    text = live.save("csv").decode("utf-8")
-    rows = list(csv.reader(io.StringIO(text.removeprefix("\ufeff")), delimiter=";"))
-    assert [len(row) for row in rows] == [4] * 3
-    assert text.startswith("\ufeff") == (not text.removeprefix("\ufeff").isascii())
-    sums = [sum(float(cell.replace(",", ".")) for cell in row[1:]) for row in rows[1:]]
-    np.testing.assert_allclose(sums, 1, atol=1e-5)
-    assert "." not in "".join(cell for row in rows[1:] for cell in row[1:])
 
 
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
@@ -124,30 +107,6 @@ def test_the_whole_grid_is_one_figure(live: LiveView) -> None:
     assert Image.open(io.BytesIO(live.save("grid-png"))).size[0] > 3 * 400
 
 
-DISPLAYS = [
-    ({"heads": "all", "how": "max"}, "largest-of-6-heads", "csv"),
-    ({"heads": "0.1_1.2"}, "mean-of-2-heads-1.2-2.3", "csv"),
-    ({"compare": "side", "other": "0.1.2", "unit": "words"}, "layer-1-head-1-beside-layer-2-head-3-words", "csv.zip"),
-]
-
-
-@pytest.mark.parametrize(("display", "name", "ending"), DISPLAYS)
-def test_what_differs_has_another_name(
-    page: Page, cross: MapGroup, display: dict[str, str], name: str, ending: str
-) -> None:
-    live = LiveView(page, View([cross], view_words()), replace(START, display=DisplayOptions(**display)))
-    live.wait_until_exact()
-    content = live.save("csv")
-    assert live.file == f"attention-cross-{name}.{ending}"
-    note = live.part("mapNote")
-    assert ("no longer sum to 1" in (note.text_content() or "")) == (display.get("how") == "max")
-    if ending == "csv.zip":  # both
-        with zipfile.ZipFile(io.BytesIO(content)) as archive:
-            tables = [archive.read(each).decode("utf-8") for each in archive.namelist()]
-        assert [table[:16] for table in tables] == ['"Layer 1, head 1', '"Layer 2, head 3']
-        assert "second_weights" in saved_npz(live)
-
-
 def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
     long = make_group(1100, 1000, layers=1, heads=2)  # 1,100,000 weights: two strips
     live = LiveView(page, View([long], view_words()))
@@ -159,17 +118,6 @@ def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
         "rows 0.cross:0.0:mean:tokens 0 1048 0 1000",
         "rows 0.cross:0.0:mean:tokens 1048 52 0 1000",
     ]
-
-
-def test_a_long_map_without_python_says_that_it_is_pooled(page: Page, tmp_path: Path) -> None:
-    file = tmp_path / "long.html"
-    file.write_text(AttentionView([make_group(600, 600, layers=1, heads=1)]).page(), "utf-8")
-    page.goto(file.as_uri())
-    page.locator("[data-part=exports] summary").click()
-    with page.expect_download() as download:
-        page.locator("[data-export=csv]").click()
-    assert download.value.suggested_filename == "attention-cross-layer-1-head-1-largest-of-4-by-4.csv"
-    assert "largest weight of 4 × 4" in download.value.path().read_text("utf-8").splitlines()[0]
 
 
 def test_a_notebook_shows_the_same_view(browser: Browser, cross: MapGroup, tmp_path: Path) -> None:

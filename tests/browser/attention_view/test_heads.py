@@ -110,15 +110,6 @@ def example_of(live: LiveView) -> str:
     return found[1]
 
 
-def test_a_model_of_one_head_has_nothing_to_choose_heads_by(page: Page) -> None:
-    one = make_group(4, 5, layers=1, heads=1)
-    live = LiveView(page, View([one], view_words()))
-    live.wait_until_exact()
-    expect(live.part("headsCard")).to_be_hidden()
-    panel, layout = box_of(live.part("panel")), box_of(page.locator(".layout"))
-    assert panel["width"] == pytest.approx(layout["width"], abs=1)
-
-
 @pytest.mark.parametrize("how", ["mean", "max"])
 def test_heads_are_combined_as_the_library_does(live: LiveView, cross: MapGroup, how: str) -> None:
     live.option("heads", "layer").click()

@@ -25,7 +25,7 @@ from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.requests import MapRequest, Pin
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import ViewState
 
 
 def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross: MapGroup) -> None:
@@ -140,16 +140,6 @@ def test_links_of_512_tokens_are_bounded_and_drawn(page: Page) -> None:
     expect(live.part("mapNote")).to_contain_text("20,000 strongest")
 
 
-def test_a_link_is_drawn_for_each_weight_from_the_threshold_on(live: LiveView, cross: MapGroup) -> None:
-    live.option("mode", "links").click()
-    live.part("least").fill("0.25")
-    expect(live.part("least")).to_have_attribute("aria-valuetext", "weight of 0.25 or more")
-    drawn = re.findall(r"<path [^>]*stroke-width=\"([\d.]+)\"", live.save("svg").decode())
-    weights = weights_of(cross, 0, 0)
-    strong = np.sort(weights[weights >= 0.25])
-    np.testing.assert_allclose([float(width) for width in drawn], 0.6 + 3.4 * strong, atol=0.006)
-
-
 def test_several_heads_are_drawn_in_colours_of_their_own(live: LiveView, cross: MapGroup) -> None:
     live.option("heads", "layer").click()
     live.option("mode", "links").click()
@@ -196,17 +186,6 @@ def test_strangers_tokens_are_only_text(page: Page) -> None:
     assert saved_npz(live)["keys"].shape == (6,)
     assert "<img" not in live.save("svg").decode()
     assert page.evaluate("window.hit") is None
-
-
-def test_a_state_from_a_link_is_shown(page: Page, cross: MapGroup) -> None:
-    display = DisplayOptions(
-        mode="links", scale="log", palette="greys", unit="words", sort="entropy", heads="layer", how="max"
-    )
-    live = LiveView(page, View([cross], view_words()), ViewState("cross", 1, 2, (Pin("key", 1),), display))
-    for part, value in (("mode", "links"), ("scaleChoice", "log"), ("palette", "greys"), ("unit", "words")):
-        assert live.option(part, value).get_attribute("aria-pressed") == "true"
-    expect(live.page.get_by_label("Sort by")).to_have_value("entropy")
-    expect(page.locator("[data-part=keyLine] [aria-pressed=true]")).to_have_text("black")
 
 
 @pytest.mark.parametrize("axis", ["query", "key"])

@@ -71,19 +71,6 @@ def test_every_query_equals_its_own_sum(
 
 
 @both
-def test_the_books_example(kind: str) -> None:
-    """Equal keys, values 0 to 39, lengths 2 and 6: means of the valid values, whatever the layer."""
-    width = 2 if kind == "dot" else 20
-    values = torch.arange(40.0).reshape(1, 10, 4).repeat(2, 1, 1)
-    layer = make(kind, width, 2, 8, dropout=0.1).eval()
-    with record() as trace:
-        output = layer(torch.randn(2, 1, width), torch.ones(2, 10, 2), values, torch.tensor([2, 6]))
-    torch.testing.assert_close(output, torch.tensor([[[2.0, 3, 4, 5]], [[10.0, 11, 12, 13]]]))
-    expected = torch.tensor([[[[0.5] * 2 + [0.0] * 8]], [[[1 / 6] * 6 + [0.0] * 4]]])
-    torch.testing.assert_close(trace["attention.0"].weights(), expected)
-
-
-@both
 def test_length_zero_gives_zeros_and_sends_back_no_gradient(kind: str) -> None:
     layer = make(kind, 5, 5).eval()
     queries = torch.randn(2, 2, 5, requires_grad=True)
@@ -128,16 +115,6 @@ def test_keys_projected_once_give_the_same_as_keys_projected_each_time() -> None
     projected = layer.W_k(keys)
     steps = [layer.pool(layer.weigh(queries[:, i : i + 1], projected, lengths), values) for i in range(3)]
     torch.testing.assert_close(torch.cat(steps, dim=1), layer(queries, keys, values, lengths))
-
-
-def test_parameters_have_the_books_names() -> None:
-    state = AdditiveAttention(20, 2, 8).state_dict()
-    assert {name: tuple(weight.shape) for name, weight in state.items()} == {
-        "W_q.weight": (8, 20),
-        "W_k.weight": (8, 2),
-        "w_v.weight": (1, 8),
-    }
-    assert DotProductAttention(0.1).state_dict() == {}
 
 
 Q, K = torch.zeros(2, 1, 5), torch.zeros(2, 4, 3)

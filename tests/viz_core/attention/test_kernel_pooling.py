@@ -12,7 +12,6 @@ from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaray
 from viz_core.attention.kernel_pooling import KERNELS, with_width
 from viz_core.lessons.attention_pooling.curve_fit import (
     book_curve,
-    mean_squared_distance,
     noisy_points,
 )
 from viz_core.trace import record
@@ -86,28 +85,6 @@ def test_the_recorder_hears_the_weights() -> None:
     torch.testing.assert_close(trace["kernel"].weights()[0, 0], weights.float())
 
 
-def test_the_books_curve() -> None:
-    published = f64(0, 2.6829, 3.8186, 3.2822, 2.4864, 3.0822)
-    torch.testing.assert_close(book_curve(torch.arange(6, dtype=torch.float64)), published, rtol=0, atol=5e-5)
-
-
-def test_noise_moves_points_and_nothing_else() -> None:
-    x, y = noisy_points(40, 0.0, 7)
-    again, noisy = noisy_points(40, 2.0, 7)
-    assert torch.equal(x, again)
-    assert torch.equal(y, book_curve(x))
-    assert ((x >= 0) & (x < 5)).all()
-    assert torch.equal(x, x.sort().values)
-    torch.testing.assert_close((noisy - y) / 2, noisy_points(40, 1.0, 7)[1] - y)
-    assert not torch.equal(noisy_points(40, 0.0, 8)[0], x)
-
-
-def test_distance_from_the_curve() -> None:
-    x = f64(0, 1)
-    assert mean_squared_distance(book_curve(x) + f64(1, 3), x) == pytest.approx(5)
-    assert math.isnan(mean_squared_distance(f64(0, math.nan), x))
-
-
 def test_refuses(shapes_unchecked: None) -> None:
     with pytest.raises(ValueError, match="at least one key, got none"):
         nadaraya_watson(f64(), f64(), f64(1), boxcar)
@@ -177,13 +154,14 @@ def test_a_width_stretches_every_kernel(width: float, distance: float) -> None:
         torch.testing.assert_close(stretched, kernel(u / width), rtol=1e-9, atol=1e-300)
 
 
-def test_widths_of_a_gaussian_multiply() -> None:
-    assert with_width(gaussian(2.0), 3.0) == gaussian(6.0)
-
-
 @pytest.mark.parametrize("width", [0.0, -1.0, math.nan, math.inf])
 def test_a_width_must_be_positive(width: float) -> None:
     with pytest.raises(ValueError, match="sigma: expected a positive number, got"):
         gaussian(width)
     with pytest.raises(ValueError, match="width: expected a positive number, got"):
         with_width(boxcar, width)
+
+
+def test_the_books_curve() -> None:
+    published = f64(0, 2.6829, 3.8186, 3.2822, 2.4864, 3.0822)
+    torch.testing.assert_close(book_curve(torch.arange(6, dtype=torch.float64)), published, rtol=0, atol=5e-5)

@@ -31,24 +31,6 @@ def as_torch(ours: MultiHeadAttention) -> nn.MultiheadAttention:
     return theirs
 
 
-def test_published_shape_and_parameter_names() -> None:
-    """The book's example: 100 hidden units, 5 heads, 4 queries, 6 keys, lengths 3 and 2."""
-    layer = MultiHeadAttention(100, 5, 0.5)
-    assert {name: tuple(p.shape) for name, p in layer.named_parameters()} == {
-        "W_q.weight": (100, 100),
-        "W_k.weight": (100, 100),
-        "W_v.weight": (100, 100),
-        "W_o.weight": (100, 100),
-    }
-    output = layer(torch.ones(2, 4, 100), torch.ones(2, 6, 100), torch.ones(2, 6, 100), torch.tensor([3, 2]))
-    assert output.shape == (2, 4, 100)
-    # all keys alike: whatever the weights, each value is W_v 1, so the output is W_o W_v 1
-    alike = layer.eval()(torch.ones(2, 4, 100), torch.ones(2, 6, 100), torch.ones(2, 6, 100), torch.tensor([3, 2]))
-    expected = layer.W_o.weight @ layer.W_v.weight.sum(1)
-    torch.testing.assert_close(alike, expected.expand(2, 4, 100), atol=1e-5, rtol=1e-5)
-    assert "W_o.bias" in MultiHeadAttention(8, 2, bias=True).state_dict()
-
-
 @pytest.mark.parametrize("bias", [False, True])
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sizes", [{}, {"key_size": 7, "value_size": 5}])

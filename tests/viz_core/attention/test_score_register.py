@@ -9,10 +9,9 @@ from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
 from viz_core.attention.scores import batch_product, general_scores, scaled_dot_scores
-from viz_core.attention.scores.additive import make_additive
 from viz_core.attention.scores.cosine import CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
-from viz_core.attention.scores.register import BY_NAME, FUNCTIONS
+from viz_core.attention.scores.register import FUNCTIONS
 
 Numbers = list[float]
 
@@ -96,10 +95,6 @@ def vectors(*shape: int) -> tuple[Tensor, Tensor]:
         torch.randn(batch, queries, query_size, generator=generator),
         torch.randn(batch, keys, key_size, generator=generator),
     )
-
-
-def test_names_in_links_and_words_stay() -> None:
-    assert set(BY_NAME) >= LOOPS.keys()
 
 
 @every_shape
@@ -187,11 +182,6 @@ def test_what_is_learned_follows_its_seed_and_not_torchs(function: ScoringFuncti
     drawn = [(a, b) for a, b in zip(first, other, strict=True) if a.numel() > 1]  # a single number may start fixed
     assert not any(torch.equal(a, b) for a, b in drawn)
     assert function.formula
-
-
-def test_the_additive_layer_needs_a_hidden_unit() -> None:
-    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
-        make_additive(ScoreWidths(4, 3, 0))
 
 
 def test_lengths_do_not_count_and_zeros_score_0() -> None:

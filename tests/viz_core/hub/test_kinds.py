@@ -29,7 +29,6 @@ from viz_core.trace import intervene, switched_off
 
 TinyModel = Callable[[str], HubModel]
 ANY_FAMILY = (*FAMILIES, *TALKERS, *TWO_TOWERS, "whisper")
-LAB = [(path.parent.name, path) for path in sorted((ASSETS / "text").glob("*/model-lab.md"))]
 
 
 def payloads(kind: type[ModelKind]) -> dict[str, Any]:
@@ -103,16 +102,6 @@ def test_its_controls_ask_for_what_it_takes(kind: type[ModelKind]) -> None:
     assert kind.features <= set(get_args(Feature))
     names = [control.name for control in kind.controls]
     assert len(names) == len(set(names))
-
-
-@pytest.mark.parametrize(("language", "path"), LAB, ids=[language for language, _ in LAB])
-def test_there_are_words_for_it(kind: type[ModelKind], language: str, path: Path) -> None:
-    """Without the app, whose own tests open its page: sections by their headings."""
-    sections = {line.removeprefix("## ") for line in path.read_text(encoding="utf-8").splitlines() if line[:3] == "## "}
-    needed = {f"kind.{kind.name}", f"reads-{kind.input_label}"}
-    assert len(LAB) == 3
-    needed |= {name for control in kind.controls for name in (control.initial, control.placeholder) if name}
-    assert needed <= sections, language
 
 
 TEXT = "He is calm."

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import importlib
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,7 @@ import transformers
 from PIL import Image
 
 from tests.viz_core.hub.conftest import noise
-from viz_core.hub import HubError, HubModel, HubRun, Sampling, load_hub
+from viz_core.hub import HubError, HubModel, Sampling, load_hub
 from viz_core.hub.runs.positions import find_positions
 from viz_core.images.video import Video
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
@@ -253,30 +252,6 @@ def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(
     monkeypatch.setattr("viz_core.hub.kinds.base._MAP_BYTES", 1000)
     with pytest.raises(HubError, match="whole maps.*at most about"):
         model.run(TEXT, max_new_tokens=0)
-
-
-@pytest.mark.parametrize("family", ["bert", "gpt2", "t5", "dinov2"])
-def test_threads_share_a_model(family: str, tiny_model: TinyModel) -> None:
-    """Each sees its own maps and tokens, as if alone."""
-    model = tiny_model(family)
-    words = ["cat", "dog", "house", "letter", "old river", "the mat", "nobody reads", "a book"]
-
-    def run(i: int) -> HubRun:
-        if family == "dinov2":
-            return model.run(image=Image.new("RGB", (16, 16), (30 * i, 255 - 30 * i, 7 * i)))
-        more = {} if family == "bert" else {"target": " a cat"} if family == "t5" else {"max_new_tokens": 3}
-        return model.run(f"{words[i]} {TEXT}", **more)
-
-    alone = [run(i) for i in range(8)]
-    with ThreadPoolExecutor(8) as pool:
-        together = list(pool.map(run, [i % 8 for i in range(24)]))
-    for i, got in enumerate(together):
-        expected = alone[i % 8]
-        assert got.tokens == expected.tokens
-        assert got.trace.sites == expected.trace.sites
-        torch.testing.assert_close(got.output, expected.output)
-        for call in got.trace:
-            torch.testing.assert_close(call.weights(), expected.trace[call.site].weights())
 
 
 ANGLES = torch.arange(64)[:, None] * angular_frequencies(32)

@@ -18,7 +18,6 @@ from viz_core.maps.measures import (
     induction_targets,
     key_mass,
     offset_mass,
-    query_information,
     target_mass,
     total_variation,
 )
@@ -118,27 +117,6 @@ def random_call(queries: int, keys: int, heads: int = 3, *, causal: bool = False
         q, k = torch.randn(2, heads, queries, 8) * 2, torch.randn(2, heads, keys, 8)
         attend(q, k, k, site="encoder.0.self", causal=causal)
     return trace["encoder.0.self"]
-
-
-@pytest.mark.parametrize("block", [1, 2**9, 2**18])
-@pytest.mark.parametrize(("queries", "keys"), [(9, 9), (1, 1), (70, 70), (7, 5), (66, 70)])
-def test_blocks_measure_what_whole_maps_do(
-    block: int, queries: int, keys: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", block)
-    square = queries == keys
-    call = random_call(queries, keys, causal=square)
-    weights = call.weights()[1]
-    measured = measure_layer(call, row=1, on_itself=square, separators=(0, keys - 1) if keys > 1 else ())
-    torch.testing.assert_close(measured.overview, call.overview(64)[1])
-    expected = {"entropy": attention_entropy(weights).mean(dim=-1), "first": key_mass(weights, [0])}
-    expected |= {"separator": key_mass(weights, [0, keys - 1])} if keys > 1 else {}
-    expected |= {"diagonal": diagonal_mass(weights)} if square else {"information": query_information(weights)}
-    if square and queries > 1:
-        expected |= {"previous": offset_mass(weights, -1), "next": offset_mass(weights, 1)}
-    for name, values in expected.items():
-        found = torch.tensor([fingerprint[name] for fingerprint in measured.fingerprints])
-        torch.testing.assert_close(found, values, atol=1e-5, rtol=1e-4)
 
 
 def test_a_patch_that_looks_at_no_patch_has_no_distance() -> None:

@@ -246,13 +246,3 @@ def test_of_the_maximum_of_several_heads_only_what_needs_no_distribution() -> No
     info = replace(INFOS[2], rows_sum_to_one=False)
     (fingerprint,) = measure_maps(torch.rand(1, 7, 12), info)
     assert set(fingerprint) == {"first", "separator"}
-
-
-@pytest.mark.parametrize("measure", MEASURES.values(), ids=MEASURES)
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_it_has_words_and_a_unit_in_every_language(measure: Measure, language: str) -> None:
-    words = view_words(language)
-    assert words[f"measure_{measure.name}"]
-    assert words[f"about_{measure.name}"]
-    assert measure.unit in ("share", "accuracy") or "{value}" in words[f"unit_{measure.unit}"]
-    assert language == "en" or words[f"about_{measure.name}"] != view_words("en")[f"about_{measure.name}"]

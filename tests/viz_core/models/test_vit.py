@@ -7,7 +7,6 @@ from torch import Tensor
 
 from viz_core.models.patch_grid import interpolate_positions, resize_grid
 from viz_core.models.vit import ViT
-from viz_core.trace import record
 
 SIZES = {
     "img_size": 12,
@@ -58,16 +57,6 @@ def test_a_state_dict_of_the_books_classes_loads_and_answers_alike(use_bias: boo
             parameter.add_(0.1 * torch.randn_like(parameter))  # no zeros and ones that would hide a mix-up
     X = torch.randn(3, channels, 12, 12)
     torch.testing.assert_close(ours(X), by_formula(ours.state_dict(), X), atol=2e-6, rtol=1e-5)
-
-
-def test_sites_and_rows_of_the_trace() -> None:
-    model = ViT(**SIZES, num_channels=1).eval()  # type: ignore[arg-type]
-    with torch.no_grad(), record() as trace:
-        model(torch.randn(2, 1, 12, 12))
-    assert trace.sites == ("encoder.0.self", "encoder.1.self")
-    call = trace["encoder.1.self"]
-    assert (call.kind, call.layer, call.num_heads, call.num_queries) == ("self", 1, 2, 10)
-    torch.testing.assert_close(call.weights().sum(dim=-1), torch.ones(2, 2, 10))
 
 
 # Positions

@@ -81,11 +81,6 @@ def test_only_names_of_models_that_ship(folder: Path, name: str) -> None:
         load(name, device="cpu", folder=folder)
 
 
-def test_no_models_at_all(tmp_path: Path) -> None:
-    with pytest.raises(CheckpointError, match="There is no model 'tiny-en-fr'; none ships."):
-        load(NAME, device="cpu", folder=tmp_path)
-
-
 @pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("keep", [0, 4, 200, -1])
 def test_a_truncated_checkpoint_says_so(folder: Path, keep: int) -> None:

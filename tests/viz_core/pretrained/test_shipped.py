@@ -1,15 +1,11 @@
 """The model that ships: what its card says is what it does."""
 
-import json
-from typing import get_args
-
 import pytest
 import torch
 from safetensors import safe_open
 
 from viz_core.pretrained import CHECKPOINTS, Translator, available, load
 from viz_core.pretrained.bleu import book_bleu
-from viz_core.pretrained.loading import ClassifierName, TranslatorName
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.tokenization import clean
 
@@ -19,11 +15,6 @@ NAME = "transformer-en-fr"
 @pytest.fixture(scope="module")
 def translator() -> Translator:
     return load(NAME)
-
-
-def test_names_that_types_know_are_those_that_ship() -> None:
-    for task, names in (("translation", TranslatorName), ("classification", ClassifierName)):
-        assert {card.name for card in available() if card.task == task} == set(get_args(names))
 
 
 def test_it_is_among_the_models_available_and_small_enough() -> None:
@@ -46,15 +37,6 @@ def test_its_scores_reach_what_it_was_trained_for(translator: Translator) -> Non
     assert scores["bleu_beam_4"] > scores["bleu_greedy"]
     for score in scores.values():
         assert f"{score:.1f}" in translator.card.text
-
-
-def test_its_curve_and_lengths_are_whole(translator: Translator) -> None:
-    record = translator.card.training
-    losses = [point["validation_loss"] for point in record["curve"]]
-    assert f"lowest validation loss ({min(losses):.3f} nats a token)" in translator.card.text
-    assert losses[-1] < 1.001 * min(losses), "trained to the end"
-    assert sum(b["sentences"] for b in record["bleu_by_length"]) > 2000
-    assert json.dumps(record)
 
 
 @pytest.mark.parametrize("sample", sentences()[:4], ids=lambda sample: sample.id)

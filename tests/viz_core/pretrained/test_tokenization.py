@@ -15,7 +15,7 @@ from viz_core.pretrained.token_vectors import (
     sentence_tokens,
     shuffled_order,
 )
-from viz_core.pretrained.tokenization import UNK, clean, readable, special_tokens, token_id
+from viz_core.pretrained.tokenization import UNK, clean, special_tokens, token_id
 
 # Cleaning
 
@@ -68,10 +68,6 @@ def test_a_vocabulary_without_special_tokens_is_refused() -> None:
         token_id(bare, UNK)
 
 
-def test_tokens_as_people_read_them() -> None:
-    assert [readable(token) for token in ("▁cat", "s", "▁", "<eos>", "'m")] == ["cat", "s", "·", "<eos>", "'m"]
-
-
 def test_words_without_a_model_have_a_vector_each() -> None:
     tokens = sentence_tokens("the cat  the\tdog", 10, 16)
     assert tokens.labels == ("the", "cat", "the", "dog")
@@ -97,12 +93,6 @@ def test_nothing_to_see_is_no_tokens(text: str, translator: Translator) -> None:
 def test_long_texts_are_cut_and_say_how_long_they_were() -> None:
     tokens = sentence_tokens("word " * 300, 64, 16)
     assert (len(tokens.labels), tokens.total, tuple(tokens.X.shape)) == (64, 300, (64, 16))
-
-
-def test_one_word_stands_everywhere() -> None:
-    tokens = sentence_tokens("a b c", 10, 16).one_word()
-    assert tokens.labels == ("a", "a", "a")
-    assert torch.equal(tokens.X, tokens.X[:1].expand(3, 16))
 
 
 @given(

@@ -77,16 +77,6 @@ def test_a_run_is_said_again_from_where_it_was_first_said(length: int, seed: int
         assert (ids[period:] == ids[:-period]).all()
 
 
-def test_runs_begin_again_at_different_places() -> None:
-    periods = draw("repeat", 12, count=200).decided.long().argmax(dim=1)
-    assert set(periods.tolist()) == set(range(6, 13))
-
-
-def test_no_letter_is_looked_up_in_two_places() -> None:
-    for prompt, _ in rows("look-up", draw("look-up", 26)):
-        assert len(set(prompt[:-2:2])) == 26
-
-
 def test_brackets_are_as_often_balanced_as_not_and_every_balanced_row_is_as_likely() -> None:
     found = rows("brackets", draw("brackets", 3, count=4000))
     answers = [answer == ["yes"] for _, answer in found]

@@ -48,23 +48,6 @@ def test_sites_are_in_it_and_nothing_else() -> None:
     assert [call.site for call in trace] == list(trace.sites)
 
 
-def test_a_call_equals_itself_alone() -> None:
-    first, second = recorded(None)["attention.0"], recorded(None)["attention.0"]
-    assert first == first
-    assert first != second
-    assert len({first, second}) == 2
-
-
-def test_reprs_are_a_line() -> None:
-    trace = recorded("encoder.0.self", "encoder.1.self")
-    assert repr(trace) == "Trace(2 attention calls, 0.0 MB)"
-    assert repr(trace["encoder.0.self"]) == "AttentionCall('encoder.0.self': 1 x 2 heads, 3 queries, 3 keys)"
-    assert trace.summary().splitlines()[1:] == [
-        "encoder.0.self    2 heads      3 queries      3 keys",
-        "encoder.1.self    2 heads      3 queries      3 keys",
-    ]
-
-
 def test_runs_are_merged_under_their_names() -> None:
     first, second = recorded("decoder.1.cross"), recorded("decoder.1.cross", None)
     both = Trace.merge({"before": first, "after": second})

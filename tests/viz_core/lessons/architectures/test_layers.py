@@ -9,8 +9,6 @@ from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.lessons.architectures.cheaper import (
-    first_head_weights,
-    fresh_layers,
     pooled_residual,
     shuffled_residual,
     signal_strength,
@@ -102,12 +100,6 @@ def test_a_window_wider_than_the_text_is_the_whole_text() -> None:
     assert layer_cost("convolution", LayerSizes(5, 8, 9, 1)).path == 1
 
 
-@pytest.mark.parametrize("name", ["convolution", "dilated"])
-def test_a_kernel_of_one_joins_nothing_but_a_lone_token(name: str) -> None:
-    assert math.isinf(layer_cost(name, LayerSizes(2, 8, 1, 4)).path)
-    assert layer_cost(name, LayerSizes(1, 8, 1, 4)).path == 1
-
-
 def test_costs_meet_at_the_crossover() -> None:
     sizes = LayerSizes(7, 64, 3, 20)
     for name, n in {"recurrent": 64, "convolution": 192, "dilated": 192, "restricted": 20}.items():
@@ -129,20 +121,9 @@ def test_a_signal_arrives_in_the_layer_the_formula_names(name: str, first: int, 
         assert signal_strength(name, first, last, sizes, length - 1) == 0
 
 
-def test_one_layer_of_attention_or_recurrence_is_enough() -> None:
-    sizes = LayerSizes(13, 4, 3, 3)
-    assert signal_strength("attention", 0, 12, sizes, 1) > 0
-    assert signal_strength("recurrent", 0, 12, sizes, 1) > 0
-
-
 @pytest.mark.parametrize("name", ARCHITECTURES)
 def test_no_signal_goes_back(name: str) -> None:
     assert signal_strength(name, 12, 0, LayerSizes(13, 4, 3, 3), 12) == 0
-
-
-def test_a_window_of_one_brings_nothing() -> None:
-    for name in ("convolution", "dilated", "restricted"):
-        assert signal_strength(name, 0, 1, LayerSizes(4, 4, 1, 1), 4) == 0
 
 
 @pytest.mark.parametrize("name", ARCHITECTURES)
@@ -155,17 +136,6 @@ def test_only_self_attention_is_blind_to_order(name: str) -> None:
     else:
         assert residual > 1e-3
     assert shuffled_residual(layer, X, torch.arange(9)) == 0
-
-
-def test_fresh_layers_are_the_same_each_time() -> None:
-    first, again = fresh_layers(8), fresh_layers(8)
-    assert set(first) == set(ARCHITECTURES)
-    X = torch.randn(1, 5, 8)
-    for name, layer in first.items():
-        assert torch.equal(layer(X), again[name](X))
-    weights = first_head_weights(first["attention"], X[0])
-    assert weights.shape == (5, 5)
-    torch.testing.assert_close(weights.sum(dim=1), torch.ones(5))
 
 
 def test_a_timed_call_runs_one_layer() -> None:

@@ -14,7 +14,6 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
     descend_width,
-    errors_by_rate,
     even_queries,
     gaussian_pooling_as_attention,
     kernel_curves,
@@ -64,15 +63,6 @@ def test_gaussian_pooling_is_attention_of_its_own_width_alone() -> None:
     assert float((wider - fit.y_hat).abs().max()) > 0.01
 
 
-def test_without_its_curves_a_fit_keeps_its_points() -> None:
-    fit = make_fit("gaussian", 0.5)
-    bare = fit.without_curves()
-    assert bare.y_hat.isnan().all()
-    assert bare.truth.isnan().all()
-    assert torch.equal(bare.x_train, fit.x_train)
-    assert torch.equal(bare.y_train, fit.y_train)
-
-
 def test_kernels_at_half_their_width() -> None:
     distances, curves = kernel_curves(2.0, 3.0)
     assert (float(distances[0]), float(distances[-1])) == (-3, 3)
@@ -110,24 +100,6 @@ def test_descent_ends_where_the_search_does() -> None:
     found = descend_width(*points, left_out=True)
     assert found.width == pytest.approx(searched.best, rel=1e-3)
     assert found.error == pytest.approx(searched.error, rel=1e-6)
-
-
-def test_points_that_answer_for_themselves_are_nearly_learned_by_heart() -> None:
-    with_own, without_own = (descend_width(*noisy_points(40, 1.0, 3), left_out=left_out) for left_out in (False, True))
-    assert with_own.error < 0.1 * without_own.error
-
-
-def test_the_rate_of_the_chapter_is_its_shrinking_width() -> None:
-    rate = errors_by_rate((0.2,), 20, 100, draws=2)[0.2]
-    assert rate.width == pytest.approx(100**-0.2)
-    assert rate.within == pytest.approx(100 * 2 * rate.width / 5)
-
-
-def test_without_noise_the_squared_bias_grows_as_the_fourth_power_of_the_width() -> None:
-    """Away from the ends: on all of [0, 5] windows with points on one side only would make it the third."""
-    first, second = (errors_by_rate((0.0,), n, 20_000, noise=0.0, draws=4)[0.0] for n in (412, 13_169))
-    slope = math.log(first.error / second.error) / math.log(first.width / second.width)
-    assert slope == pytest.approx(4, abs=0.2)
 
 
 def test_shares_of_two_points_by_hand() -> None:

@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from viz_core.lessons.bahdanau.decoder_steps import decoder_shapes, decoder_steps, erased_error, weights_by_formula
+from viz_core.lessons.bahdanau.decoder_steps import decoder_steps, erased_error, weights_by_formula
 from viz_core.pretrained import Translator, build_translation_model
 
 SIZES = {"embed_size": 12, "num_hiddens": 12, "num_layers": 2, "dropout": 0.0}
@@ -89,7 +89,3 @@ def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Transla
     assert erased_error(attends, attends.translate("Where is the cat?", max_new_tokens=5)) > 1e-3
     with pytest.raises(ValueError, match="with additive attention, got Seq2SeqDecoder"):
         decoder_steps(plain, result)
-
-
-def test_the_books_shapes() -> None:
-    assert decoder_shapes() == {"output": (4, 7, 10), "keys": (4, 7, 16), "hidden": (4, 16)}

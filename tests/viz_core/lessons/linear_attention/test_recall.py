@@ -15,6 +15,7 @@ from viz_core.lessons.linear_attention.layers import (
     all_forms,
     decay_by_age,
     draw_stream,
+    head_cost,
     map_error,
     model_layers,
     returned,
@@ -136,3 +137,9 @@ def test_rules_of_models_are_those_that_their_layers_were_checked_against() -> N
     for module, _, rule in CONFIGURATIONS.values():
         family = "qwen3_5_text" if module == "qwen3_5" else module
         assert HYBRIDS[family][1] == names[rule]
+
+
+def test_costs_by_hand() -> None:
+    """Three tokens of width 2: queries meet 1, 2 and 3 keys, 6 in all, each with two products of 2."""
+    cost = head_cost(3, 2)
+    assert cost == (24, 24, 12, 4)

@@ -42,14 +42,6 @@ def test_general_and_additive_learn_what_belongs_together(name: str, seed: int) 
         assert float(weights[0].diagonal().mean()) > 0.6
 
 
-def test_scaled_is_dot_divided_by_the_root() -> None:
-    entries = contest(SCENES["alike"](0), 4, 0)
-    dot, scaled = entries["dot"].scores, entries["scaled"].scores
-    assert dot is not None
-    assert scaled is not None
-    torch.testing.assert_close(scaled * math.sqrt(8), dot)
-
-
 def test_dot_products_are_not_defined_for_two_widths() -> None:
     entries = contest(widths(), 4, 0)
     assert list(entries) == list(BY_NAME)
@@ -96,15 +88,6 @@ def test_residuals_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     assert general_identity_error(turned()) > 1.0
 
 
-def test_the_same_numbers_again_whatever_torchs_own_seed() -> None:
-    first = contest(turned(), 4, 5)["additive"].scores
-    torch.manual_seed(99)
-    again = contest(turned(), 4, 5)["additive"].scores
-    assert first is not None
-    assert again is not None
-    assert torch.equal(first, again)
-
-
 # (W_q q)^T (W_k k): the dot product of two projections, as in a head of a Transformer.
 
 
@@ -121,8 +104,3 @@ def test_the_weights_are_those_of_the_encoders_last_layer() -> None:
         recorded = translation.trace["encoder.2.self"].weights(head=head)[0]
         for query in range(len(tokens.labels)):
             assert made.weights(query).numpy() == pytest.approx(recorded[query].numpy(), abs=1e-5)
-
-
-def test_no_end_mark_follows_what_says_nothing() -> None:
-    model = load_translator("transformer-en-fr", "cpu")
-    assert sentence_tokens(" ", 24, 256, model, ended=True).labels == ()

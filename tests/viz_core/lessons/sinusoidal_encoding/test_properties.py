@@ -16,9 +16,6 @@ from viz_core.lessons.sinusoidal_encoding.properties import (
     norm_error,
     offset_error,
     paired,
-    rises,
-    similarity_by_offset,
-    start_positions,
     wavelength_error,
     wavelengths,
 )
@@ -83,14 +80,6 @@ def test_broken_tables_fail_their_claims() -> None:
     assert offset_error(learned) > 0.1
 
 
-def test_published_similarities_are_not_monotonic() -> None:
-    similarity = similarity_by_offset(table(60, 32))
-    published = [15.3136, 13.7301, 11.7774, 10.0589, 10.4709, 7.4392]
-    assert similarity[[1, 2, 5, 10, 20, 59]].tolist() == pytest.approx(published, abs=5e-5)
-    assert rises(similarity) == sum(similarity[k] > similarity[k - 1] for k in range(1, 60)) > 0
-    assert rises(torch.tensor([3.0, 2.0, 2.0, 2.5, 1.0])) == 1
-
-
 @settings(max_examples=40)
 @given(sizes)
 def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> None:
@@ -99,12 +88,6 @@ def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> 
     P[n // 2] *= 1.5  # so that there is an error to find
     worst = max(abs(float(P[i] @ P[j] - P[0] @ P[abs(i - j)])) for i in range(n) for j in range(n))
     assert offset_error(P) == pytest.approx(worst, rel=1e-9)
-
-
-def test_starts_include_both_ends() -> None:
-    assert start_positions(5).tolist() == [0, 1, 2, 3, 4]
-    starts = start_positions(2000).tolist()
-    assert (len(starts), starts[0], starts[-1]) == (64, 0, 1999)
 
 
 @settings(max_examples=40)
@@ -116,13 +99,6 @@ def test_nearest_rows_are_those_of_a_double_loop(size: tuple[int, int, float]) -
     offset, distance = nearest_rows(P)
     assert distance == pytest.approx(min(apart.values()), rel=1e-9, abs=1e-12)
     assert any(i - j == offset and each == pytest.approx(distance) for (i, j), each in apart.items())
-
-
-def test_with_base_1_rows_710_apart_almost_meet() -> None:
-    # 710 / (2 pi) = 113.00001: a single wavelength comes round.
-    offset, distance = nearest_rows(table(1000, 6, base=1.0))
-    assert offset == 710
-    assert distance == pytest.approx(math.sqrt(3) * 2 * math.sin((710 - 113 * 2 * math.pi) / 2), rel=1e-6)
 
 
 def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
@@ -146,12 +122,6 @@ def test_each_chosen_column_is_the_nearest_to_its_bit(d: int, base: float) -> No
         else:
             assert column % 2 == 0
             assert abs(octave[column // 2] - bit) == pytest.approx(min(abs(o - bit) for o in octave))
-
-
-def test_doubling_columns_of_the_book() -> None:
-    # d = 32: pair j is 2^(0.83 j) times slower than the first.
-    assert doubling_columns(5, 32) == (0, 2, 4, 8, 10)
-    assert doubling_columns(3, 2) == (0, None, None)
 
 
 def test_steps_by_hand() -> None:
