@@ -45,11 +45,13 @@ _LONG = ("attacks", "browser", "serving", "pages", "recipes")
 
 _TESTS = Path(__file__).parent
 # What `make test` leaves to `make test-slow`: attacks, training programs, comparisons with other packages, exports of
-# models, and what a browser checks in every chapter and on every page of the site.
+# models, servers that are stopped or stand behind a proxy, and what a browser checks in every chapter and on every page
+# of the site.
 _SLOW = tuple(
     "attacks/ recipes/ test_contributing test_deployment test_documentation_site test_library_guide "
-    "test_packaging browser/chapters/ browser/test_static "
-    "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family viz_core/trace/test_peer".split()
+    "test_packaging browser/chapters/ browser/test_static serving/http/test_proxy serving/process/test_stopping "
+    "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family viz_core/trace/test_compiled "
+    "viz_core/trace/test_peer".split()
 )
 # A file that is renamed would quietly join `make test`, which has not installed what it needs.
 assert all(any(_TESTS.glob(f"{start.rstrip('/')}*")) for start in _SLOW)

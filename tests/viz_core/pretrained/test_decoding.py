@@ -111,7 +111,7 @@ def sources(batch: int = 6, n: int = 5) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(3))
 def test_greedy_is_the_argmax_of_whole_passes(seed: int) -> None:
     model = transformer(seed)
     source, lengths = sources()
@@ -213,7 +213,7 @@ def test_a_narrow_beam_equals_the_search_on_plain_lists(beam: int, length_penalt
 
 
 @pytest.mark.parametrize("beam", [1, 2, 4])
-@pytest.mark.parametrize("source", range(6))
+@pytest.mark.parametrize("source", range(3))
 def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: int) -> None:
     steps: list[list[Candidate]] = []
     X, lengths = torch.tensor([[source]]), torch.tensor([1])
@@ -233,8 +233,8 @@ def test_candidates_are_those_of_the_search_on_plain_lists(beam: int, source: in
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("beam", [None, 1, 2, 4])
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("beam", [None, 1, 4])
+@pytest.mark.parametrize("seed", range(2))
 def test_the_logits_kept_are_those_of_one_pass_over_what_was_found(seed: int, beam: int | None) -> None:
     model, (source, lengths) = transformer(seed), sources()
     logits_of: list[Tensor] = []
@@ -269,7 +269,7 @@ def test_beam_needs_a_width(beam: int) -> None:
 # Batches
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", range(2))
 def test_rows_of_a_batch_do_not_influence_each_other(seed: int) -> None:
     model, (source, lengths) = transformer(seed), sources()
     order = torch.tensor([3, 5, 0, 1, 4, 2])
