@@ -6,18 +6,14 @@ import random
 import re
 from collections.abc import Callable
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from recipes import copying
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
 from recipes.pair_augmentation import (
     Variations,
-    invented_name,
     lower_case_words,
     names_of,
     number_words_of,
@@ -162,15 +158,6 @@ def test_a_number_word_becomes_digits_and_elision_is_kept_where_there_is_somethi
     assert found.pair.english.startswith("At 2:")  # nothing is left to put in
 
 
-@given(st.integers(0, 2**32), st.booleans())
-def test_invented_names_are_words_with_a_capital(seed: int, vowel: bool) -> None:
-    name = invented_name(random.Random(seed), vowel)
-    assert name.isalpha()
-    assert name == name.capitalize()
-    assert (name[0] in "AEIOU") is vowel
-    assert len(name) > 2
-
-
 def test_words_in_lower_case_twice_are_ordinary() -> None:
     pairs = [Pair("the Rose and a rose", "la rose de Rose"), Pair("boston", "Boston")]
     assert {"rose", "the"} & lower_case_words(pairs) == {"rose"}
@@ -198,13 +185,3 @@ def test_an_epoch_is_the_same_for_a_seed_and_holds_nothing_to_avoid() -> None:
     assert len(set(sentences)) == len(sentences)
     assert all(pair.english == pair.french for pair in rows)
     assert {1, 2} < {len(pair.english.split()) for pair in rows} <= {1, 2, 3, 4}
-
-
-def test_digits_repeat_and_numbers_stand_in_a_row_more_often_than_by_chance() -> None:
-    pairs = [Pair(f"I am {n}.", f"J'ai {n} ans.") for n in range(20, 60)]
-    epoch = [pair for pair in Variations.of(pairs).epoch(seed=0) if pair.english.startswith("I am")]
-    rows = [re.findall(r"\d+", pair.english) for pair in epoch]
-    assert all(row == re.findall(r"\d+", pair.french) for row, pair in zip(rows, epoch, strict=True))
-    assert 0.2 < sum(len(row) == 2 for row in rows) / len(rows) < 0.45
-    beside = [a == b for row in rows for digits in row for a, b in pairwise(digits)]
-    assert 0.4 < sum(beside) / len(beside) < 0.52  # two fifths, and a tenth of the others

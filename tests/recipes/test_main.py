@@ -8,18 +8,15 @@ import urllib.request
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 from urllib.error import URLError
 
 import numpy as np
 import pytest
 import torch
 
-from recipes import __main__ as command
 from recipes import copying
 from recipes.__main__ import MEASURES, main
 from recipes.classifiers import CLASSIFIERS
-from recipes.loop import RunOptions
 from recipes.task_recordings import FILMS
 from recipes.text_models import TEXT_MODELS
 from recipes.translators import TRANSLATORS
@@ -78,18 +75,6 @@ def test_each_architecture_fits_its_size_in_float16() -> None:
         with torch.device("meta"):
             model = text_model.build({"vocab_size": text_model.config.vocabulary_size, **text_model.architecture})
         assert 2 * sum(p.numel() for p in model.parameters()) < 5.5 * 2**20
-
-
-def test_arguments_reach_the_recipe(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    seen: list[tuple[Any, ...]] = []
-    monkeypatch.setitem(command.TRAINERS, NAME, lambda *arguments: seen.append(arguments))
-    cpu = torch.device("cpu")
-    assert main([NAME, "--data", "d", "--out", "o"]) == 0
-    assert main([NAME, "--data", "d", "--out", "o", "--minutes", "2.5", "--epochs", "4", "--resume"]) == 0
-    assert seen == [
-        (Path("d"), RunOptions(Path("o"), cpu), None),
-        (Path("d"), RunOptions(Path("o"), cpu, 2.5, resume=True), 4),
-    ]
 
 
 def no_network(*_: object, **__: object) -> None:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import json
-import re
 import time
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -17,14 +15,12 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import translation
-from recipes.batches import Example, collate, encode_pairs, translate_all
+from recipes.batches import collate, encode_pairs, translate_all
 from recipes.files import Clock
-from recipes.loop import RunOptions
-from recipes.sentence_pairs import Pair, Split
-from recipes.translation import batch_loss, mean_loss, train_translation
+from recipes.sentence_pairs import Pair
+from recipes.translation import batch_loss, mean_loss
 from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, train
 from viz_core.models import EncoderDecoder
-from viz_core.pretrained import ModelCard, TextError, Translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
 
@@ -57,33 +53,6 @@ def test_it_learns_32_pairs_by_heart(overfitted: Trained, pairs: list[Pair]) -> 
     assert all(torch.equal(best[name], tensor) for name, tensor in model.state_dict().items())
     assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab() == tokenizer.get_vocab()
     assert sorted(path.name for path in out.iterdir()) == ["best.pt", "last.pt", "tokenizer.json"]
-
-
-def test_a_vocabulary_of_bytes_and_varied_pairs_from_the_same_loop(
-    pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Each epoch sees other numbers beside the pairs as they are; what was never seen is spelled."""
-    seen: list[list[str]] = []
-
-    def watched(tokenizer: Tokenizer, chosen: Sequence[Pair], most: int) -> list[Example]:
-        seen.append([pair.english for pair in chosen])
-        return encode_pairs(tokenizer, chosen, most)
-
-    monkeypatch.setattr(translation, "encode_pairs", watched)
-    run = train(pairs, tmp_path, replace(CONFIG, epochs=2, byte_fallback=True, vary_pairs=True, vocab_size=200))
-    _, _, first, second = seen  # to train on, to validate with, and more in each of two epochs
-    assert first != second
-    for more in (first, second):
-        assert len([text for text in more if re.match(r"I bought \d+ apples\.", text)]) == 24
-        assert len([text for text in more if re.match(r"I have \d+ brothers\.", text)]) == 2
-        assert len([text for text in more if re.fullmatch(r"[\d, ]+", text)]) == 26  # as many rows as sentences
-        assert len(more) == 52
-    assert run.tokenizer.encode("Zoé 47").tokens[-3:] == ["▁", "4", "7"]
-    assert run.model.encoder.embedding.num_embeddings == run.tokenizer.get_vocab_size() > 400
-    translator = Translator(ModelCard("spells", "", "translation", {}, {}, "", "", {}), run.model, run.tokenizer, CPU)
-    assert translator.encode("I \u732b")[-4:-1] == run.tokenizer.encode("\u732b").ids[1:]
-    with pytest.raises(TextError, match="knows no word or sign"):
-        translator.encode("\u732b")  # letters spelled by their bytes are not known by that
 
 
 # Stopping, and which weights are kept
@@ -194,7 +163,7 @@ class Killed(BaseException):
     """What no except clause of the loop catches."""
 
 
-@pytest.mark.parametrize("after", [1, 4, 6])
+@pytest.mark.parametrize("after", [4, 6])
 def test_a_killed_run_ends_where_an_uninterrupted_one_does(
     after: int, uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -224,29 +193,6 @@ def test_a_killed_run_ends_where_an_uninterrupted_one_does(
     assert resumed.state.updates == uninterrupted.state.updates > 3
 
 
-def test_the_seed_decides_the_weights_and_each_epoch_is_mixed_anew(
-    uninterrupted: Trained, pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    plans: list[list[list[int]]] = []
-    plan_batches = translation.plan_batches
-
-    def watched(*arguments: Any, **options: Any) -> list[list[int]]:
-        plan = plan_batches(*arguments, **options)
-        if "seed" in options:  # validation mixes nothing
-            plans.append(plan)
-        return plan
-
-    monkeypatch.setattr(translation, "plan_batches", watched)
-    torch.manual_seed(99)  # whatever was drawn before
-    again = train(pairs, tmp_path / "again", SHORT)
-    assert len(plans) == 3
-    assert plans[0] != plans[1] != plans[2] != plans[0]
-    other = train(pairs, tmp_path / "other", replace(SHORT, epochs=1, seed=1))
-    weights = [run.model.state_dict()["decoder.blks.block0.ffn.dense1.weight"] for run in (uninterrupted, again, other)]
-    assert torch.equal(weights[0], weights[1])
-    assert not torch.equal(weights[0], weights[2])
-
-
 def test_a_finished_run_trains_no_more_or_goes_further_and_a_kill_while_saving_leaves_its_file_whole(
     pairs: list[Pair], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -273,15 +219,6 @@ def test_a_finished_run_trains_no_more_or_goes_further_and_a_kill_while_saving_l
     assert [point["epoch"] for point in further.state.curve] == [1, 2]
     assert further.state.curve[0] == first.state.curve[0]
     assert further.state.elapsed > first.state.elapsed
-
-
-@pytest.mark.parametrize(("train_part", "validation", "counts"), [(0, 2, "0 and 2"), (2, 0, "2 and 0")])
-def test_there_must_be_pairs(train_part: int, validation: int, counts: str, tmp_path: Path) -> None:
-    pairs = [Pair("Go.", "Va !"), Pair("Hi.", "Salut !")]
-    split = Split(pairs[:train_part], pairs[:validation], [])
-    with pytest.raises(ValueError, match=f"expected sentence pairs to train on and to validate with, got {counts}"):
-        train_translation(build, split, SHORT, RunOptions(tmp_path, CPU))
-    assert list(tmp_path.iterdir()) == []
 
 
 def test_the_clock_goes_on_follows_the_larger_budget_and_prints_every_five_seconds(
