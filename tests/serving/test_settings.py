@@ -37,16 +37,6 @@ def test_at_home_anything_goes_and_strangers_have_limits(
     assert settings().max_tokens == 99
 
 
-def test_lists_are_written_as_people_write_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("ATLAS_MODELS", " bert , org/gpt2,,")
-    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", os.pathsep.join(["/one", "", "/two"]))
-    monkeypatch.setenv("ATLAS_METRICS", "[::1]:9501")
-    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "https://huggingface.co https://*.hf.space")
-    read = settings()
-    assert read.models == ("bert", "org/gpt2")
-    assert read.model_folders == (Path("/one"), Path("/two"))
-
-
 NUMBERS = [
     name
     for name, field in Settings.model_fields.items()

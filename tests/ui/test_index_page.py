@@ -22,7 +22,7 @@ from serving.requests.hub import HubModelSpec
 from serving.requests.models import ShippedClassifier, ShippedTranslator
 from tests.viz_core.hub.families import build_all
 from ui.app import index_page, local_middleware
-from ui.app.warm_up import load_later, warm_up
+from ui.app.warm_up import warm_up
 from ui.chapter.contents import all_chapters, all_pages, chapter_entries
 from ui.compute.models import registry
 from ui.compute.slots import results
@@ -164,11 +164,3 @@ def test_the_lab_models_that_are_offered_are_loaded_and_one_that_is_missing_stop
     for task, spec in (("translation", ShippedTranslator), ("classification", ShippedClassifier)):
         assert all(spec(card.name) in registry() for card in available(task=task))
     assert len(results()) >= len(available())
-
-
-def test_the_labs_library_comes_once_the_first_pages_have_gone_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    calls: list[object] = []
-    monkeypatch.setattr("ui.app.warm_up.time.sleep", calls.append)
-    monkeypatch.setattr("serving.requests.hub.import_transformers", lambda: calls.append("transformers"))
-    load_later()
-    assert calls == [20.0, "transformers"]

@@ -3,46 +3,24 @@
 from __future__ import annotations
 
 import json
-import re
 import shutil
 import subprocess
 from pathlib import Path
 
 import pytest
 
-from pages.queries_keys_values.weights_plane import LARGEST, read_number
 from pages.scoring_functions.softmax import EXAMPLES, _in_language
 from pages.scoring_functions.typed_numbers import read_batches, read_lengths
-from ui.text.translations import translate_error
-from ui.text.words import languages, load_words
-from viz_core.hub import HubError, check_name
+from ui.text.words import languages
 from viz_core.maps.register import MEASURES
 from viz_core.view.components import COMPONENTS, view_words
 
 LANGUAGES = list(languages())
-# What comes before an example.
-_MARK = re.compile(r"\b(?:for example|such as|like|e\.g\.)\s|por exemplo,?\s|例如")
-NAME = "google-bert/bert-base-uncased"
 
 
 def _full_width(text: str) -> str:
     """The text as an input method for Chinese may write it."""
     return text.translate({code: code - 0x21 + 0xFF01 for code in range(0x21, 0x7F)})
-
-
-def _example(chapter: str, section: str, language: str) -> str:
-    """What follows the words "for example" in a message, without the full stop."""
-    text = load_words(chapter, language)(section)
-    mark = _MARK.search(text)
-    assert mark, text
-    return text[mark.end() :].strip().rstrip(".。")
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_scores(language: str) -> None:
-    example = _example("scoring-functions", "typed.empty", language)
-    for typed in (example, _full_width(example), example.replace(" ", "; "), example.replace(" ", "、")):
-        assert read_batches(typed).tolist() == [[[0.0, 1.0, 7.0, -3.0]]]
 
 
 @pytest.mark.parametrize("language", LANGUAGES)
@@ -56,25 +34,6 @@ def test_scores_and_lengths_that_a_button_types(name: str, language: str) -> Non
         assert read_batches(box).equal(meant)
         again = read_lengths(numbers, *meant.shape)
         assert again is None if seen is None else again is not None and again.equal(seen)
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_weights(language: str) -> None:
-    example = _example("queries-keys-values", "problem.cell", language)
-    cells = re.findall(r"[−\d][\d.,/]*\d|[−\d]+", example)
-    assert [read_number(cell, LARGEST) for cell in cells] == [0.25, -1, 1 / 3]
-    assert [read_number(_full_width(cell), LARGEST) for cell in cells] == [0.25, -1, 1 / 3]
-
-
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_names_of_models(language: str) -> None:
-    assert load_words("model-lab", language)("placeholder.name") == NAME
-    for typed in ("", "https://huggingface.co/gpt2", "./model"):
-        with pytest.raises(HubError) as refused:
-            check_name(typed)
-        names = re.findall(r"[\w-]+/[\w-]+-[\w-]+", translate_error(refused.value, language), re.ASCII)
-        assert names == [NAME]
-    assert check_name(NAME) == NAME
 
 
 # A group of four layers of two heads, and what its filters let through.

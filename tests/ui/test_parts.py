@@ -11,7 +11,6 @@ from streamlit.testing.v1 import AppTest
 from tests.pages.reading import badges, components
 from ui.chapter.parts import _message
 from ui.chapter.source_cards import as_printed, everything_printed, find_printed, in_language
-from ui.text import translations
 from ui.text.numbers import localised
 from ui.text.words import ENGLISH, languages, load_words
 from viz_core.images.drawn import GARMENTS, SCENES
@@ -251,28 +250,3 @@ def test_each_class_and_each_sample_has_a_name(language: str) -> None:
         assert {label: named[label] for label in labels} == {label: label for label in labels}
     else:
         assert not {label for label in labels if named[label] == label}
-
-
-@pytest.mark.parametrize(("language", "cores"), [("en", "CPU, 2 cores"), ("pt-BR", "CPU, 2 núcleos")])
-def test_cores_are_counted_in_the_readers_language(monkeypatch: pytest.MonkeyPatch, language: str, cores: str) -> None:
-    monkeypatch.setattr(translations, "load_words", lambda name: load_words(name, language))
-    assert [translations.device_name(each) for each in ("CPU, 2 cores", "NVIDIA H200")] == [cores, "NVIDIA H200"]
-
-
-@pytest.mark.parametrize(
-    ("language", "shown"),
-    [("en", ""), ("pt-BR", "Tradução: “sem conexões residuais"), ("zh-TW", "中譯：「沒有殘差連接")],
-)
-def test_a_quote_stays_in_the_original_with_its_translation_below(language: str, shown: str) -> None:
-    def draw(language: str) -> None:
-        from ui.chapter.source_cards import draw_card, find_printed
-        from ui.text.words import load_words
-
-        words, common = load_words("position-embeddings", language), load_words("common", language)
-        draw_card(find_printed("position-embeddings", "rank"), None, words, common)
-
-    app = AppTest.from_function(draw, args=(language,)).run()
-    assert not app.exception
-    text = "\n".join(each.value for each in app.markdown)
-    assert "without skip connections" in text
-    assert shown in text

@@ -72,32 +72,6 @@ def test_what_weights_make_lies_where_it_must(rows: list[tuple[int, int]], seed:
     assert distance_to_cone(3 * raw @ values, values) < 1e-12
 
 
-@given(rows=points, x=st.integers(-6, 6), y=st.integers(-6, 6))
-def test_the_drawn_hull_agrees_with_the_triangles(rows: list[tuple[int, int]], x: int, y: int) -> None:
-    """Corners from one algorithm, inside or outside from another."""
-    values, point = plane(*rows), plane((x, y))[0]
-    corners = convex_hull(values)
-    assert distance_to_hull(point, corners) == pytest.approx(distance_to_hull(point, values), abs=1e-12)
-    if len(corners) > 2:
-        edges = zip(corners.tolist(), [*corners.tolist()[1:], corners.tolist()[0]], strict=True)
-        left = [(bx - ax) * (y - ay) - (by - ay) * (x - ax) >= 0 for (ax, ay), (bx, by) in edges]
-        assert all(left) == (distance_to_hull(point, values) == 0)
-
-
-@given(rows=points, x=st.integers(-6, 6), y=st.integers(-6, 6))
-def test_the_drawn_cone_agrees_with_the_pairs(rows: list[tuple[int, int]], x: int, y: int) -> None:
-    values, point = plane(*rows), plane((x, y))[0]
-    if (x, y) == (0, 0):
-        assert distance_to_cone(point, values) == 0
-        return
-    angle = math.atan2(y, x)
-    within = any(
-        (angle - start) % (2 * PI) <= end - start + 1e-9 or (start - angle) % (2 * PI) < 1e-9
-        for start, end in cone_arcs(values)
-    )
-    assert within == (distance_to_cone(point, values) < 1e-9)
-
-
 def test_distances_by_hand() -> None:
     triangle = plane((0, 0), (4, 0), (0, 4))
     assert distance_to_hull(plane((1, 1))[0], triangle) == 0
@@ -109,11 +83,6 @@ def test_distances_by_hand() -> None:
     assert distance_to_cone(plane((2, -3))[0], quarter) == 3
     assert distance_to_cone(plane((-3, -4))[0], quarter) == 5
     assert distance_to_cone(plane((3, 4))[0], plane((0, 0))) == 5
-
-
-def test_no_points_have_no_hull() -> None:
-    with pytest.raises(ValueError, match="points: expected at least one, got none"):
-        convex_hull(torch.empty(0, 2))
 
 
 LABELS = load_words("queries-keys-values", "en").group("figure")
@@ -136,14 +105,6 @@ def test_the_output_is_the_last_of_the_steps(case: str) -> None:
     assert LABELS[case] in drawn
 
 
-def test_the_hull_closes() -> None:
-    hull = traces(POINTS, WEIGHTS, "convex")[LABELS["convex"]]
-    corners = list(zip(hull.x.tolist(), hull.y.tolist(), strict=True))
-    assert corners[0] == corners[-1]
-    assert set(corners) == {(0, 2), (2, 2), (2, 0)}
-    assert hull.fill == "toself"
-
-
 def test_the_cone_starts_at_the_origin_and_leaves_the_picture() -> None:
     figure = plane_figure(POINTS, WEIGHTS, "non-negative", LABELS)
     cone = figure.data[0]
@@ -152,27 +113,6 @@ def test_the_cone_starts_at_the_origin_and_leaves_the_picture() -> None:
     assert cone.y.min() >= -1e-6
     assert cone.x.max() > figure.layout.xaxis.range[1]
     assert cone.y.max() > figure.layout.yaxis.range[1]
-
-
-def test_a_line_of_values_spans_a_line() -> None:
-    on_a_line = np.array([[1.0, 1.0], [2.0, 2.0]])
-    rays = [t for t in plane_figure(on_a_line, np.array([1.0, 0.0]), "free", LABELS).data if t.name == LABELS["free"]]
-    assert len(rays) == 2
-    for ray in rays:
-        np.testing.assert_allclose(ray.x, ray.y, rtol=1e-5, atol=1e-5)
-        assert ray.fill is None
-
-
-def test_the_mean_and_the_values_are_places() -> None:
-    mean = traces(POINTS, WEIGHTS, "uniform")[LABELS["uniform"]]
-    np.testing.assert_allclose([mean.x[0], mean.y[0]], [4 / 3, 4 / 3], rtol=1e-6)
-    assert len(traces(POINTS, WEIGHTS, "one-hot")[LABELS["one-hot"]].x) == 3
-
-
-def test_one_value_at_the_origin_still_has_a_picture() -> None:
-    for case in CASES:
-        figure = plane_figure(np.zeros((1, 2)), np.ones(1), case, LABELS)
-        assert figure.layout.xaxis.range[0] < 0 < figure.layout.xaxis.range[1]
 
 
 @pytest.mark.parametrize(

@@ -36,11 +36,6 @@ def test_what_torch_prints_is_read_back(batch: int, rows: int, columns: int) -> 
     assert torch.equal(read_batches(str(scores.tolist())), scores)
 
 
-def test_one_matrix_in_brackets_is_one_batch_row() -> None:
-    assert read_batches("[[1, 2], [3, 4]]").shape == (1, 2, 2)
-    assert read_batches("[1, 2]").tolist() == [[[1.0, 2.0]]]
-
-
 @pytest.mark.parametrize(
     ("text", "reason", "values"),
     [
@@ -91,16 +86,6 @@ def test_lengths(text: str, expected: list[object]) -> None:
     assert lengths is not None
     assert lengths.tolist() == expected
     assert lengths.dtype == torch.long
-
-
-def test_no_lengths_are_no_mask() -> None:
-    assert read_lengths(" ", 2, 2, 4) is None
-
-
-def test_with_one_query_a_length_each_is_a_length_a_row() -> None:
-    lengths = read_lengths("2 3", 2, 1, 4)
-    assert lengths is not None
-    assert lengths.shape == (2,)
 
 
 @pytest.mark.parametrize(

@@ -90,13 +90,6 @@ def test_token_ids_in_place_of_a_text(family: str, tiny_model: Callable[..., Hub
         model.run("a", token_ids=[1])
 
 
-def test_ids_with_a_target_are_one_sequence(tiny_model: Callable[..., HubModel]) -> None:
-    model = tiny_model("gpt2")
-    run = model.run(token_ids=[5, 6], target=" cat")
-    assert [token.id for token in run.tokens[:2]] == [5, 6]
-    assert (run.num_prompt_tokens, run.text) == (2, " cat".strip())
-
-
 def test_a_folder_without_a_tokenizer_takes_ids(copy: Tiny) -> None:
     path = copy("gpt2")
     for file in ("tokenizer.json", "tokenizer_config.json"):
@@ -121,11 +114,6 @@ def test_what_takes_no_tokenizer_says_so(tiny: Tiny, tiny_model: Callable[..., H
 def test_a_pattern_that_takes_too_long_is_not_used(folder: Path) -> None:
     with pytest.raises(HubError, match="takes too long on some texts"):
         load_hub(folder, device="cpu", tokenizer=re.compile(r"(a+)+b"))
-
-
-def test_mostly_unknown_tokens_are_a_warning(folder: Path) -> None:
-    with pytest.warns(UserWarning, match=r"1 of 3 tokens are not in its vocabulary"):
-        load_hub(folder, device="cpu", tokenizer=lambda text: [text]).run("CCO")
 
 
 def test_heads_of_another_architecture_are_named(copy: Tiny) -> None:

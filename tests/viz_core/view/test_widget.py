@@ -119,22 +119,6 @@ def test_what_is_not_there_is_refused_and_nothing_moves(
     assert len(browser.received) == 1
 
 
-def test_none_leaves_what_is_open(browser: Browser) -> None:
-    """As in `open_head`; the trait would else say None of what the state still says."""
-    widget = browser.widget
-    widget.pins, widget.display = "q3", {"scale": "log"}
-    widget.pins = widget.display = None
-    assert (widget.pins, widget.display) == (("q3",), DisplayOptions(scale="log"))
-
-
-def test_one_who_is_told_may_open_something_else(browser: Browser) -> None:
-    widget = browser.widget
-    widget.observe(lambda _: widget.open_head(pins=["q0"]), "head")
-    browser.move(1, {"head": 2})
-    assert (widget.head, widget.pins) == (2, ("q0",))
-    assert browser.last().header["state"]["pins"] == ["q0"]
-
-
 @pytest.mark.parametrize(
     "message",
     [
@@ -226,13 +210,6 @@ def test_without_scripts_a_notebook_shows_the_maps_as_pictures(outputs: list[dic
     cells = picture[::scale, ::scale]
     np.testing.assert_array_equal(cells[:5, :7], 255 - thumbnails[0].numpy())
     np.testing.assert_array_equal(cells[:5, 9:16], 255 - thumbnails[1].numpy())
-
-
-def test_a_frame_is_followed_by_its_pictures() -> None:
-    shown = AttentionView([make_group(5, 7)])._repr_html_()
-    frame, pictures = shown.split("</iframe>")
-    assert 'onload="this.nextElementSibling.hidden = true"' in frame
-    assert pictures.count("<img ") == 2
 
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -13,7 +13,6 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head import steps as steps_module
 from viz_core.lessons.multi_head.book_examples import (
     book_toy,
-    divisors,
     is_separator,
     mean_ranges,
     multi_head_cost,
@@ -25,7 +24,6 @@ from viz_core.lessons.multi_head.steps import (
     multi_head_steps,
     random_tokens,
     residuals,
-    resize_width,
     rounding_bound,
     trained_input,
     trained_layer,
@@ -119,18 +117,6 @@ def test_fresh_scores_are_as_sharp_as_requested(width: int, heads: int, sharpnes
     assert float(steps.values.std()) == pytest.approx(1, rel=0.1)
 
 
-def test_another_width_keeps_products_on_average() -> None:
-    X = torch.randn(40, 256)
-    assert resize_width(X, 256) is X
-    for width in (64, 512):
-        Y = resize_width(X, width)
-        assert Y.shape == (40, width)
-        assert torch.equal(Y, resize_width(X, width))
-        assert float(Y.std()) == pytest.approx(float(X.std()), rel=0.1)
-        cosines = torch.nn.functional.cosine_similarity(Y[:20] + Y[20:], Y[:20], dim=1)
-        assert float(cosines.mean()) == pytest.approx(0.5**0.5, abs=0.06)  # a vector and one half made of it
-
-
 @pytest.mark.parametrize("block", [0, 1])
 def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Translator, block: int) -> None:
     text = "The cat is on the bed."
@@ -143,15 +129,6 @@ def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Tra
     steps = multi_head_steps(layer, tokens.X[None])
     torch.testing.assert_close(steps.weights, trace[f"encoder.{block}.self"].weights(), atol=1e-6, rtol=0)
     assert (steps.call.site, steps.call.layer) == (f"encoder.{block}.self", block)  # as the model calls it
-
-
-def test_cut_anew_it_is_the_same_matrices(translator: Translator) -> None:
-    two, eight = trained_layer(translator, 0, 2), trained_layer(translator, 0, 8)
-    X = trained_input(translator, "She reads a book.", 0, 64).X[None]
-    assert torch.equal(multi_head_steps(two, X).queries, multi_head_steps(eight, X).queries)
-    assert not torch.allclose(two(X, X, X), eight(X, X, X))
-    with pytest.raises(ValueError, match="num_heads: expected a divisor of num_hiddens=32, got 5"):
-        trained_layer(translator, 0, 5)
 
 
 def test_long_texts_are_cut_and_say_so(translator: Translator) -> None:
@@ -178,13 +155,6 @@ def test_torch_counts_the_same(heads: int) -> None:
     assert sum(p.numel() for p in layer.parameters()) == cost.parameters
 
 
-def test_divisors() -> None:
-    assert divisors(1) == [1]
-    assert divisors(64) == [1, 2, 4, 8, 16, 32, 64]
-    assert divisors(100) == [1, 2, 4, 5, 10, 20, 25, 50, 100]
-    assert divisors(97) == [1, 97]
-
-
 def test_ones_share_the_weight_among_the_words_of_each_sentence() -> None:
     toy = book_toy()
     assert toy.output.shape == (2, 4, 100)
@@ -192,14 +162,6 @@ def test_ones_share_the_weight_among_the_words_of_each_sentence() -> None:
     assert toy.weights[0, 2, 1].tolist() == pytest.approx([1 / 3] * 3 + [0] * 3)
     assert toy.weights[1, 4, 3].tolist() == pytest.approx([0.5, 0.5, 0, 0, 0, 0])
     assert toy.parameters == 4 * 100 * 100
-
-
-def test_three_widths_may_differ() -> None:
-    toy = book_toy(20, 7, 3, ones=False)
-    assert toy.output.shape == (2, 4, 100)
-    assert toy.parameters == 100 * (20 + 7 + 3 + 100)
-    assert not toy.weights[0, :, :, 3:].any()
-    assert float(toy.weights[0, 0].std(dim=0).max()) > 0.01  # queries differ in what they look at
 
 
 def test_ranges_by_hand() -> None:
