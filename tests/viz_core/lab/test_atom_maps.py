@@ -1,0 +1,62 @@
+"""Atom maps: reactions read from SMILES, the strongest atoms, and RXNMapper's procedure, by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from viz_core.lab.atom_maps import ReactionError, map_with_neighbours, read_reaction, strongest_atoms
+
+
+def test_atoms_elements_molecules_and_bonds_are_read() -> None:
+    reaction = read_reaction("c1cc[nH]c1.[13CH3+:2](Cl)C%10=C%10 >> Br[Se]")
+    assert reaction.tokens[:4] == ("c", "1", "c", "c")
+    assert reaction.elements == ("C", "C", "C", "N", "C", "C", "Cl", "C", "C", "Br", "Se")
+    assert reaction.molecules == (0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2)
+    assert (reaction.num_reactants, reaction.num_products) == (9, 2)
+    assert set(reaction.bonds) == {(0, 1), (1, 2), (2, 3), (3, 4), (0, 4), (5, 6), (5, 7), (7, 8), (9, 10)}
+    assert [reaction.tokens[place] for place in reaction.places[3:6]] == ["[nH]", "c", "[13CH3+:2]"]
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("CCO", "then >> once"),
+        ("C>>", "then >> once"),
+        (">>C", "then >> once"),
+        ("", "then >> once"),
+        ("C>>C>>C", "then >> once"),
+        ("C>O>C", "then >> once"),
+        ("CXx>>C", "Xx is no atom or bond"),
+        ("1C>>C", "1 is no atom or bond"),
+        ("[+]C>>C", r"\[\+\] is no atom or bond"),
+        ("C(C>>C", r"\( is not closed"),
+        ("CC)>>C", r"\) closes no branch"),
+        ("C1CC>>C", "Ring 1 is opened and not closed"),
+        ("<script>", "is no atom or bond"),
+    ],
+)
+def test_what_is_no_reaction_is_refused(text: str, why: str) -> None:
+    with pytest.raises(ReactionError, match=why):
+        read_reaction(text)
+
+
+def test_the_strongest_atom_is_one_of_the_same_element() -> None:
+    reaction = read_reaction("CO.N>>COF")
+    weights = np.array([[0.1, 0.8, 0.0], [0.5, 0.2, 0.3], [0.9, 0.0, 0.0]])
+    assert strongest_atoms(weights, reaction).tolist() == [0, 1, -1]
+
+
+def test_neighbours_of_a_mapped_pair_count_more() -> None:
+    """C-N and two carbons: alone, the second carbon would win by a little; beside the mapped N the first does."""
+    reaction = read_reaction("CN.C>>CN")
+    forward = np.array([[0.20, 0.0, 0.25], [0.0, 0.9, 0.0]])
+    backward = np.zeros((2, 3))
+    assert strongest_atoms(forward, reaction).tolist() == [2, 1]
+    assert map_with_neighbours(forward, backward, reaction).tolist() == [0, 1]
+    assert map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [2, 1]
+    # the other direction is added, and no reactant atom is given twice
+    backward[0] = [0.2, 0.0, 0.0]
+    assert map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [0, 1]
+    twice = read_reaction("C>>CC")
+    assert sorted(map_with_neighbours(np.array([[0.9], [0.5]]), np.zeros((2, 1)), twice).tolist()) == [-1, 0]
