@@ -229,6 +229,14 @@ def test_words_that_only_the_last_layer_makes_likely() -> None:
     assert lens.before_and_after(("d", "d", "d")) == (0, 0.0, 0.0)
 
 
+def test_the_lens_ends_with_the_models_own_logits(translator: Translator) -> None:
+    """Through the decoder's last norm, which a hook makes felt: it is none where each block norms its output."""
+    made = translator.translate("He is calm.")
+    handle = translator.model.decoder.norm.register_forward_hook(lambda _module, _inputs, output: 2 * output)
+    assert through_the_layers(translator, made).residual < 1e-4
+    handle.remove()
+
+
 def test_on_the_shipped_model_the_last_layer_makes_the_words_likely() -> None:
     """They were said to need no more than agreement of the last layer."""
     translator = load("transformer-en-fr")
