@@ -124,13 +124,13 @@ def spell(molecules: Sequence[tuple[Any, bool]], seed: int | None = None) -> Map
         ranks = list(Chem.CanonicalRankAtoms(bare, breakTies=False))
         name = smiles = Chem.MolToSmiles(bare)
         if seed is not None:
-            moved = np.random.default_rng(seed).permutation(len(ranks)).tolist()
-            bare = Chem.RenumberAtoms(bare, moved)
-            numbers, ranks = [numbers[i] for i in moved], [ranks[i] for i in moved]
+            shuffled = np.random.default_rng(seed).permutation(len(ranks)).tolist()
+            bare = Chem.RenumberAtoms(bare, shuffled)
+            numbers, ranks = [numbers[i] for i in shuffled], [ranks[i] for i in shuffled]
             smiles = Chem.MolToSmiles(bare, canonical=False)
         order = list(bare.GetPropsAsDict(includePrivate=True, includeComputed=True)["_smilesAtomOutputOrder"])
-        kept = numbers if len(numbers) == len(order) else [0] * len(order)
-        sides[is_product].append((smiles, [kept[i] for i in order], [(name, ranks[i]) for i in order]))
+        numbered = numbers if len(numbers) == len(order) else [0] * len(order)
+        sides[is_product].append((smiles, [numbered[i] for i in order], [(name, ranks[i]) for i in order]))
     before, behind = (
         sorted(sides[side], key=lambda each: each[2][0], reverse=seed is not None) for side in (False, True)
     )
