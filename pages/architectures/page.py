@@ -2,7 +2,6 @@
 
 from functools import partial
 
-from pages.architectures import parts
 from pages.architectures.figures import shortest_path
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
@@ -10,9 +9,15 @@ from pages.architectures.parts import curves, pairs, self_attention, shuffle, si
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.architectures.cheaper import shuffled_residual, signal_strength
 from viz_core.lessons.architectures.costs import layer_cost, path_length, path_matrix
-from viz_core.lessons.architectures.layers import Convolution, Recurrent, RestrictedSelfAttention, SelfAttention
+from viz_core.lessons.architectures.layers import (
+    Convolution,
+    Recurrent,
+    RestrictedSelfAttention,
+    SelfAttention,
+    shuffled_residual,
+    signal_strength,
+)
 
 
 def costs() -> None:
@@ -23,8 +28,8 @@ def costs() -> None:
 
 def long_inputs() -> None:
     """Draw the book's two exercises on long inputs."""
-    chapter.exercise("long", reveal=partial(parts.long_inputs, chapter, inputs))
-    chapter.exercise("cheaper", reveal=partial(parts.cheaper, chapter))
+    chapter.exercise("long")
+    chapter.exercise("cheaper")
 
 
 def code() -> None:

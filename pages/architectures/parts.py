@@ -25,15 +25,6 @@ from ui.compute.benchmark import Measurement, growth, measure
 from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
 from ui.text.translations import device_name, explain
-from viz_core.lessons.architectures.cheaper import (
-    first_head_weights,
-    fresh_layers,
-    held,
-    pooled_residual,
-    savings,
-    shuffled_residual,
-    timed_call,
-)
 from viz_core.lessons.architectures.costs import (
     ARCHITECTURES,
     LayerSizes,
@@ -43,7 +34,14 @@ from viz_core.lessons.architectures.costs import (
     path_length,
     path_matrix,
 )
-from viz_core.lessons.architectures.layers import self_attention_shape
+from viz_core.lessons.architectures.layers import (
+    first_head_weights,
+    fresh_layers,
+    pooled_residual,
+    self_attention_shape,
+    shuffled_residual,
+    timed_call,
+)
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens, shuffled_order
 from viz_core.runtime.device import best_device, describe_device
 
@@ -123,32 +121,6 @@ def number(value: float) -> str:
     if math.isinf(value):
         return "∞"
     return f"{value:,.0f}" if float(value).is_integer() else f"{value:,.1f}"
-
-
-SHORT, LONG, HEADS = 1_000, 100_000, 8
-TEXT, HEAD_WIDTH, TILE = 512, 32, 64
-
-
-def long_inputs(chapter: Chapter, inputs: SizeInputs) -> None:
-    """Count the numbers that a layer stores for a text and for one a hundred times as long."""
-    short, long = (held(n, inputs.sizes.d, HEADS) for n in (SHORT, LONG))
-    values: dict[str, object] = {}
-    for name, count in short.items():
-        times = long[name] // count
-        values |= {f"{name}_short": f"{count:,}", f"{name}_long": f"{long[name]:,}", f"{name}_times": f"{times:,}"}
-    chapter.text("measured.long", d=f"{inputs.sizes.d:,}", bytes=f"{4 * long['weights'] / 1e9:,.0f} GB", **values)
-
-
-def cheaper(chapter: Chapter) -> None:
-    """Compare four ways to compute attention on the same random queries, keys and values."""
-    values: dict[str, object] = {}
-    for name, saving in savings(TEXT, HEAD_WIDTH, TILE).items():
-        values |= {
-            f"{name}_held": f"{saving.held:,}",
-            f"{name}_multiplications": f"{saving.multiplications:,}",
-            f"{name}_change": f"{saving.change:.1e}" if 0 < saving.change < 1e-3 else f"{saving.change:.2f}",
-        }
-    chapter.text("measured.cheaper", n=TEXT, d=HEAD_WIDTH, width=TILE, **values)
 
 
 MODEL = "transformer-en-fr"

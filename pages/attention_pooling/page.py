@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pages.attention_pooling import parts
 from pages.attention_pooling.figures import fit_figure
 from pages.attention_pooling.fit import data, in_numbers, picture
 from pages.attention_pooling.parts import (
@@ -51,7 +50,7 @@ def mathematics() -> None:
     """Derive attention from kernels."""
     chapter.text("mathematics")
     chapter.source_card("curve", book_curve_values())
-    chapter.exercise("sphere", reveal=partial(parts.sphere, chapter))
+    chapter.exercise("sphere")
 
 
 def five_kernels() -> None:
@@ -63,19 +62,19 @@ def five_kernels() -> None:
 def learn() -> None:
     """Learn the width by leaving points out."""
     learning(chapter, pooling)
-    chapter.exercise("descent", reveal=partial(parts.descent, chapter, pooling))
+    chapter.exercise("descent")
 
 
 def plane() -> None:
     """Pool labels in the plane."""
     in_the_plane(chapter)
-    chapter.exercise("parzen", reveal=partial(parts.parzen, chapter))
+    chapter.exercise("parzen")
 
 
 def consistent() -> None:
     """Ask how fast the width should shrink as points are added."""
     chapter.text("consistent")
-    chapter.exercise("shrink", reveal=partial(parts.shrink, chapter, pooling.noise))
+    chapter.exercise("shrink")
 
 
 def code() -> None:

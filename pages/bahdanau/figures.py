@@ -136,15 +136,13 @@ def balanced_figure(models: Mapping[str, Sequence[tuple[int, int, float, float, 
     )
 
 
-def curves_figure(
-    models: Mapping[str, Sequence[Mapping[str, float]]], epoch: str, loss: str, measure: str = "validation_loss"
-) -> go.Figure:
-    """A loss by epoch, one line a model; both axes by their titles."""
+def curves_figure(models: Mapping[str, Sequence[Mapping[str, float]]], epoch: str, loss: str) -> go.Figure:
+    """The validation loss by epoch, one line a model; both axes by their titles."""
     figure = go.Figure()
     for (name, curve), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS), _SYMBOLS, strict=False):
         figure.add_scatter(
             x=np.array([point["epoch"] for point in curve], dtype=np.float32),
-            y=np.array([point[measure] for point in curve], dtype=np.float32),
+            y=np.array([point["validation_loss"] for point in curve], dtype=np.float32),
             name=name,
             mode="lines+markers",
             line={"color": colour},

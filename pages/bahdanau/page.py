@@ -11,8 +11,6 @@ from pages.bahdanau.parts import (
     chosen_by_rule,
     diagrams,
     how_well_aligned,
-    other_cell,
-    other_score,
     printed,
 )
 from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
@@ -83,8 +81,8 @@ def models() -> None:
 def book() -> None:
     """What the book prints on this model, and its exercises."""
     printed(chapter)
-    chapter.exercise("cell", reveal=partial(other_cell, chapter))
-    chapter.exercise("score", reveal=partial(other_score, chapter))
+    chapter.exercise("cell")
+    chapter.exercise("score")
 
 
 def code() -> None:

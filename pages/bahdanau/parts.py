@@ -1,11 +1,11 @@
-"""Parts of the page: alignment, recorded comparisons, the book's material and its exercises."""
+"""Parts of the page: alignment, a recorded comparison, and the book's material."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise
 from statistics import mean
 from typing import Any, NamedTuple
@@ -85,51 +85,6 @@ def _printed(chapter: Chapter) -> None:
         chapter.source_card("mouille", book_bleu("il est mouillé .".split(), "il est calme .".split()))
         settings = [sizes[name] for name in ("embed_size", "num_hiddens", "num_layers", "dropout")]
         chapter.source_card("settings", [*settings, recipe["adam_lr"]], vocabulary=f"{sizes['vocab_size']:,}")
-
-
-_VARIANTS = ASSETS / "book" / "bahdanau-variants.json"
-
-
-@dataclass(frozen=True)
-class Variant:
-    """One way to build the model, trained once from each seed.
-
-    Attributes:
-        parameters: numbers it learns.
-        train_loss, validation_loss: nats a token, a row for each seed, a number for each epoch.
-    """
-
-    parameters: int
-    train_loss: tuple[tuple[float, ...], ...]
-    validation_loss: tuple[tuple[float, ...], ...]
-
-    def epochs_until(self, loss: float) -> list[int]:
-        """With each seed, the first epoch whose training loss is below this; one more than there are where none is."""
-        return [next((e for e, each in enumerate(row, 1) if each < loss), len(row) + 1) for row in self.train_loss]
-
-    def best_validation(self) -> list[float]:
-        """With each seed, the lowest validation loss of any epoch."""
-        return [min(row) for row in self.validation_loss]
-
-    def curve(self) -> list[dict[str, float]]:
-        """The training loss by epoch, mean over the seeds."""
-        epochs = zip(*self.train_loss, strict=True)
-        return [{"epoch": epoch, "train_loss": mean(each)} for epoch, each in enumerate(epochs, 1)]
-
-
-@cache
-def variants() -> Mapping[str, Variant]:
-    """The model as printed, with LSTMs, and with the scaled dot product."""
-    with reading(_VARIANTS):
-        found: dict[str, Any] = json.loads(_VARIANTS.read_text(encoding="utf-8"))["variants"]
-        return {
-            name: Variant(
-                each["parameters"],
-                tuple(map(tuple, each["train_loss"])),
-                tuple(map(tuple, each["validation_loss"])),
-            )
-            for name, each in found.items()
-        }
 
 
 _ALIKE = ASSETS / "book" / "alike.json"
@@ -254,42 +209,6 @@ def _row(chapter: Chapter, length: str, scores: Scores) -> str:
 
 def _added(scores: Scores) -> dict[str, str]:
     return {name: f"{number:.1f}" for name, number in scores.difference._asdict().items()}
-
-
-LEARNED = 1.0  # nats a token: what the epochs are counted to
-
-
-def other_cell(chapter: Chapter) -> None:
-    """LSTMs in place of GRUs."""
-    _compare(chapter, "lstm")
-
-
-def other_score(chapter: Chapter) -> None:
-    """The scaled dot product in place of additive scores."""
-    _compare(chapter, "dot-product")
-
-
-def _compare(chapter: Chapter, other: str) -> None:
-    """Both learning curves, and epochs, validation and parameters of either."""
-    both = {name: variants()[name] for name in ("printed", other)}
-    names = chapter.words.group("figure")
-    curves = {chapter.words(f"variant.{name}"): each.curve() for name, each in both.items()}
-    values: dict[str, Any] = {"loss": f"{LEARNED:g}", "count": len(both[other].curve())}
-    for side, each in zip(("printed", "other"), both.values(), strict=True):
-        values |= {f"{side}_{what}": value for what, value in _training_values(each).items()}
-    chapter.figure(
-        f"measured-{other}",
-        partial(curves_figure, curves, names["epoch"], names["train-loss"], "train_loss"),
-        **values,
-    )
-
-
-def _training_values(variant: Variant) -> dict[str, Any]:
-    return {
-        "epochs": variant.epochs_until(LEARNED),
-        "validation": [f"{each:.2f}" for each in variant.best_validation()],
-        "parameters": f"{variant.parameters:,}",
-    }
 
 
 def gallery_picture() -> Image.Image:

@@ -92,7 +92,7 @@ def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, h
         chapter.source_card("exact", cards["exact"])
     with right:
         chapter.source_card("approximate", cards["approximate"])
-    chapter.exercise("approximate", reveal=partial(parts.approximate, chapter, database, question))
+    chapter.exercise("approximate")
 
 
 def _exact(chapter: Chapter, database: Database, question: QueryInputs) -> None:

@@ -85,7 +85,7 @@ chapter.deeper(
         "motive": partial(chapter.text, "motive"),
         **(of_the_table if answerable else {}),
         "plane": partial(weights_plane.section, chapter),
-        **({"exercises": partial(parts.section, chapter, database, question)} if answerable else {}),
+        "exercises": partial(parts.exercises, chapter),
         "code": code,
     }
 )

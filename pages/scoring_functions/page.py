@@ -1,8 +1,5 @@
 """Scoring functions: from the product of a query and a key to weights; below, masks, 1/sqrt(d), other scores."""
 
-from functools import partial
-
-from pages.scoring_functions import parts
 from pages.scoring_functions.parts import debugger, gaussian, output_diagram, sentences, toy
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import scoring_functions
@@ -48,10 +45,10 @@ def mask() -> None:
 
 
 def book_exercises() -> None:
-    """The book's exercises on scores, each with a measurement that decides it."""
-    chapter.exercise("norms", reveal=partial(parts.norms, chapter))
-    chapter.exercise("matrix", reveal=partial(parts.matrix, chapter))
-    chapter.exercise("cost", reveal=partial(parts.cost, chapter))
+    """The book's exercises on scores."""
+    chapter.exercise("norms")
+    chapter.exercise("matrix")
+    chapter.exercise("cost")
 
 
 def code() -> None:

@@ -31,9 +31,6 @@ from viz_core.lessons.scoring_functions.exercises import (
     batch_product_shape,
     book_weights,
     concatenation_error,
-    contributing_components,
-    count_costs,
-    distance_errors,
     dot_product_toy,
     sentence_weights,
 )
@@ -163,31 +160,6 @@ def _verdicts(chapter: Chapter, runs: list[MaskRun]) -> list[str]:
 
 def _numbers(scores: Tensor) -> list[str]:
     return [f"{score:,.6g}".replace("-", "−") for score in scores.tolist()]
-
-
-_TOKENS, _WIDTH = 32, 16
-
-
-def norms(chapter: Chapter) -> None:
-    """How far three scores are from a distance."""
-    chapter.text("measured.norms", **{name: f"{error:.1e}" for name, error in distance_errors().items()})
-
-
-def matrix(chapter: Chapter) -> None:
-    """How many of a key's components each way uses."""
-    counts = {way: contributing_components(way) for way in ("between", "padded", "one")}
-    chapter.text("measured.matrix", **{way: "—" if count is None else count for way, count in counts.items()})
-
-
-def cost(chapter: Chapter) -> None:
-    """Costs of attention, then with twice as many tokens, then with twice the width."""
-    sizes = {"first": (_TOKENS, _WIDTH), "longer": (2 * _TOKENS, _WIDTH), "wider": (_TOKENS, 2 * _WIDTH)}
-    values = {
-        f"{name}_{what}": f"{number:,}"
-        for name, (n, d) in sizes.items()
-        for what, number in count_costs(n, n, d, d)._asdict().items()
-    }
-    chapter.text("measured.cost", tokens=_TOKENS, width=_WIDTH, double=2 * _TOKENS, twice=2 * _WIDTH, **values)
 
 
 ROUNDING = 1e-5  # sums of up to 1,024 terms in float32

@@ -87,7 +87,6 @@ SAMPLES: dict[str, Any] = {
     "fashion-mnist-test.json": fashion_mnist.shipped_pictures,
     "fashion-mnist-test.png": fashion_mnist.shipped_pictures,
     "printed.json": book.everything_printed,
-    "bahdanau-variants.json": parts.variants,
     "alike.json": parts.alike,
     "steps.toml": tour.steps,
 }
@@ -132,7 +131,6 @@ PLACES: tuple[tuple[Any, str, str], ...] = (
     (measured_run, "RECORDED", "learning"),
     (book, "PRINTED", "book/printed.json"),
     (tour, "STEPS", "tour/steps.toml"),
-    (parts, "_VARIANTS", "book/bahdanau-variants.json"),
     (parts, "_ALIKE", "book/alike.json"),
     (aligned_samples, "_PAIRS", "samples/alignments-en-fr.tsv"),
     (fashion_mnist, "_SHEET", "samples/fashion-mnist-test"),

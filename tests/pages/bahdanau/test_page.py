@@ -146,5 +146,3 @@ def test_one_line_a_model_by_length_and_by_epoch() -> None:
     ]
     (line,) = figures.curves_figure({"plain": curve}, "epoch", "loss").data
     np.testing.assert_array_equal(line.y, [2.5, 2.0])
-    (line,) = figures.curves_figure({"plain": curve}, "epoch", "loss", "train_loss").data
-    np.testing.assert_array_equal(line.y, [3.0, 1.0])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Callable
 
 import numpy as np
@@ -16,7 +15,6 @@ from tests.pages.reading import (
     drawn,
     figure_names,
     figures,
-    one_line,
     texts,
 )
 from tests.visits import Visits
@@ -155,29 +153,3 @@ def test_nothing_tells_the_weights_while_they_are_drawn(visits: Visits) -> None:
     page_text = texts(visits(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
     assert "0.513" not in page_text
     assert "0.382" not in page_text
-
-
-@pytest.mark.parametrize(
-    ("name", "answer", "sentence"),
-    [
-        # The kernels of the exercise agree with the lookup where all weights do, not where those above a limit do.
-        (
-            "approximate",
-            "A boxcar: 1 up to $r$ edits, 0 beyond",
-            "agrees with the lookup (to 0.01) for **7** of 7 limits",
-        ),
-        # A tie for the last place is the last place.
-        ("search", "It stays: a ranking has no slope", ":orange[Zhang], at rank 6 of 6"),
-        # A matrix has no distance from a vector.
-        ("covariance", "The mean of the keys", "differs from the weighted covariance divided by $T$ by **"),
-    ],
-)
-def test_what_the_exercises_measure(open_page: OpenPage, name: str, answer: str, sentence: str) -> None:
-    app = open_page(CHAPTER)
-    app.radio(key=f"qkv-guess-{name}").set_value(answer).run()
-    assert sentence in one_line(app)
-    if name == "approximate":
-        found = re.search(r"the softmax for (\d), the Gaussian for (\d)", one_line(app))
-        assert found
-        assert max(map(int, found.groups())) < 7
-    assert "the mean of the keys by" not in one_line(app)

@@ -1,14 +1,16 @@
 """The layers that are compared, real and runnable: vectors of width d in, as many of the same width out."""
 
+from collections.abc import Callable
+
 import torch
 import torch.nn.functional as F
 from einops import rearrange, repeat
-from jaxtyping import Bool, Float
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.architectures.costs import LayerSizes
-from viz_core.trace import attend
+from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes
+from viz_core.trace import attend, record
 
 
 class SelfAttention(nn.Module):
@@ -115,3 +117,48 @@ def self_attention_shape() -> tuple[int, ...]:
     """The shape of 5 heads, 100 wide, over 2 sentences of 4 tokens, of which the second has 2."""
     layer, X = MultiHeadAttention(100, 5), torch.ones(2, 4, 100)
     return tuple(layer(X, X, X, torch.tensor([3, 2])).shape)
+
+
+def signal_strength(name: str, first: int, last: int, sizes: LayerSizes, num_layers: int) -> float:
+    """max |d output(last) / d input(first)| of a stack of random layers: exactly 0 where no path leads."""
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        stack = nn.Sequential(*(build_layer(name, sizes, depth, causal=True) for depth in range(num_layers))).double()
+        X = torch.randn(1, sizes.n, sizes.d, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(stack(X)[0, last].sum(), X)
+    return float(gradient[0, first].abs().max())
+
+
+@torch.no_grad()
+def shuffled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, " n"]) -> float:
+    """max |f(P X) - P f(X)| for the permutation P that puts token order[i] at place i; near 0 for a layer on sets."""
+    return float((layer(X[order][None])[0] - layer(X[None])[0, order]).abs().max())
+
+
+@torch.no_grad()
+def pooled_residual(layer: nn.Module, X: Float[Tensor, "n d"], order: Int[Tensor, " n"]) -> float:
+    """max |mean f(P X) - mean f(X)|: what a classifier on the mean of the outputs would notice of the shuffle."""
+    return float((layer(X[order][None])[0].mean(dim=0) - layer(X[None])[0].mean(dim=0)).abs().max())
+
+
+def fresh_layers(num_hiddens: int) -> dict[str, nn.Module]:
+    """One untrained layer of each architecture, always with the same parameters."""
+    sizes = LayerSizes(1, num_hiddens, 3, 4)
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(0)
+        return {name: build_layer(name, sizes, depth=1).eval().requires_grad_(False) for name in ARCHITECTURES}
+
+
+@torch.no_grad()
+def first_head_weights(layer: nn.Module, X: Float[Tensor, "n d"]) -> Float[Tensor, "n n"]:
+    """The weights of the first head of a layer of self-attention."""
+    with record() as trace:
+        layer(X[None])
+    return next(iter(trace)).weights(head=0)[0]
+
+
+def timed_call(name: str, n: int, sizes: LayerSizes, num_heads: int, device: torch.device) -> Callable[[], object]:
+    """A call of one layer on n random tokens, to be timed."""
+    layer = build_layer(name, sizes, num_heads=num_heads).eval().to(device)
+    X = torch.randn(1, n, sizes.d, device=device)
+    return lambda: layer(X)

@@ -1,19 +1,16 @@
 """Kernel pooling of points around the book's curve: fits, the choice of a width, and Gaussian pooling as attention."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import normalize
 
-from viz_core.attention.kernel_pooling import KERNELS, Kernel, gaussian, kernel_weights, nadaraya_watson, with_width
+from viz_core.attention.kernel_pooling import KERNELS, Kernel, kernel_weights, nadaraya_watson, with_width
 from viz_core.lessons.attention_pooling.broken import unguarded_weights
-from viz_core.trace import attend, attention_weights
-from viz_core.trace.weights import row_softmax
+from viz_core.trace import attend
 
 Train: TypeAlias = Float[Tensor, " train"]
 Widths: TypeAlias = Float[Tensor, " widths"]
@@ -87,41 +84,6 @@ def learn_width(x_train: Train, y_train: Train, kernel: Kernel, widths: Widths, 
     return WidthSearch(widths, errors, best, best_error)
 
 
-_STEPS, _RATE = 200, 0.05  # of Adam, on the logarithm of the width
-
-
-class Descent(NamedTuple):
-    """Where the width came to, and the mean squared error on the points there."""
-
-    width: float
-    error: float
-
-
-def descend_width(x_train: Train, y_train: Train, left_out: bool, start: float = 1.0) -> Descent:
-    """The Gaussian's width after 200 steps down the gradient of mean_i (f(x_i) - y_i)^2.
-
-    Args:
-        left_out: whether (x_i, y_i) is not a key of f(x_i). Where it is one, a kernel of no width has no error: y_i
-            answers for itself (Dive into Deep Learning, section 11.2, exercise 2).
-    """
-    distances = x_train[:, None] - x_train
-    itself = torch.eye(len(x_train), dtype=torch.bool) & left_out
-    with torch.enable_grad():
-        log_width = torch.tensor(math.log(start), dtype=x_train.dtype, requires_grad=True)
-        optimizer = torch.optim.Adam([log_width], lr=_RATE)
-        for _ in range(_STEPS):
-            optimizer.zero_grad()
-            _error(distances, y_train, log_width, itself).backward()
-            optimizer.step()
-    with torch.no_grad():
-        return Descent(float(log_width.exp()), float(_error(distances, y_train, log_width, itself)))
-
-
-def _error(distances: Tensor, y_train: Tensor, log_width: Tensor, itself: Tensor) -> Tensor:
-    scores = (-0.5 * (distances / log_width.exp()).square()).masked_fill(itself, -torch.inf)
-    return (row_softmax(scores) @ y_train - y_train).square().mean()
-
-
 def gaussian_pooling_as_attention(
     x_train: Float[Tensor, " train"],
     y_train: Float[Tensor, " train"],
@@ -140,64 +102,6 @@ def gaussian_pooling_as_attention(
     queries, keys, values = (x[None, None, :, None] / s for x, s in ((x_val, sigma), (x_train, sigma), (y_train, 1)))
     bias = -0.5 * (x_train / sigma).square()[None, None, None] if key_term else None
     return attend(queries, keys, values, bias=bias, scale=1.0, site="pooling.attention")[0, 0, :, 0]
-
-
-def sphere_errors(num_keys: int = 7, d: int = 3, seed: int = 0) -> tuple[float, float]:
-    """max |a - softmax(q . k)| and max |a - 1/m| of a Gaussian's weights a on m random keys with |k| = 1.
-
-    -|q - k|^2 / 2 = q . k - |q|^2 / 2 - 1/2: only the product differs from key to key (Dive into Deep Learning,
-    section 11.2, exercise 3).
-    """
-    generator = torch.Generator().manual_seed(seed)
-    query, keys = (torch.randn(n, d, generator=generator, dtype=torch.float64) for n in (1, num_keys))
-    keys = normalize(keys, dim=1)
-    by_distance = kernel_weights(torch.cdist(query, keys), gaussian())
-    product = attention_weights(query[None, None], keys[None, None], scale=1.0)[0, 0]
-    return float((by_distance - product).abs().max()), float((by_distance - 1 / num_keys).abs().max())
-
-
-_QUERIES = torch.linspace(1, SPAN - 1, 61, dtype=torch.float64)  # at the ends all points are on one side
-
-
-def shrinking_width(n: int) -> float:
-    """h = n^(-1/5): narrower with more data, yet slowly enough that more points fall within it each time.
-
-    The rate at which squared bias, h^4, and variance, 1/(n h), fall together (Silverman 1986, section 3.3).
-    """
-    return float(n**-0.2)
-
-
-class Rate(NamedTuple):
-    """A width h = h_0 (n / n_0)^(-p) at the last n: the error there, and how many points lie within it on average."""
-
-    width: float
-    error: float
-    within: float
-
-
-@torch.no_grad()
-def errors_by_rate(
-    powers: Sequence[float], first: int, last: int, noise: float = 1.0, draws: int = 10
-) -> dict[float, Rate]:
-    """What each power p comes to at `last` points, all from the width `shrinking_width(first)` at `first` points.
-
-    Too fast, and no more points lie within the width than before: the noise stays. Not at all, and the bend of the
-    curve is smoothed away: the bias stays (Dive into Deep Learning, section 11.2, exercise 4).
-    """
-    found = {}
-    for power in powers:
-        width = shrinking_width(first) * (last / first) ** -power
-        found[power] = Rate(width, _consistency_error(last, width, noise, draws), last * 2 * width / SPAN)
-    return found
-
-
-def _consistency_error(n: int, width: float, noise: float, draws: int) -> float:
-    """Mean squared distance from the curve of a Gaussian fit, mean over draws."""
-    found = []
-    for seed in range(draws):
-        x, y = noisy_points(n, noise, seed)
-        found.append(mean_squared_distance(nadaraya_watson(x, y, _QUERIES, gaussian(width))[0], _QUERIES))
-    return sum(found) / draws
 
 
 NARROW = 0.02  # the width of a boxcar that reaches no point from most queries

@@ -8,18 +8,16 @@ from einops import rearrange
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.lessons.architectures.cheaper import (
-    pooled_residual,
-    shuffled_residual,
-    signal_strength,
-    timed_call,
-)
 from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, crossover, layer_cost, path_length
 from viz_core.lessons.architectures.layers import (
     Convolution,
     Recurrent,
     RestrictedSelfAttention,
     build_layer,
+    pooled_residual,
+    shuffled_residual,
+    signal_strength,
+    timed_call,
 )
 
 

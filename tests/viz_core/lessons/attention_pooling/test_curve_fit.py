@@ -13,7 +13,6 @@ from viz_core.lessons.attention_pooling.broken import product_weights, signed_we
 from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
-    descend_width,
     even_queries,
     gaussian_pooling_as_attention,
     kernel_curves,
@@ -27,7 +26,6 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     true_best_width,
 )
 from viz_core.lessons.attention_pooling.in_the_plane import (
-    label_densities,
     labelled_points,
     left_out_right,
     shares,
@@ -77,29 +75,6 @@ def test_the_width_closest_to_the_truth_is_found() -> None:
     x, y = noisy_points(30, 0.5, 1)
     fit, _ = nadaraya_watson(x, y, even_queries(251), with_width(KERNELS["gaussian"], best))
     assert mean_squared_distance(fit, even_queries(251)) == pytest.approx(float(true_errors.nan_to_num(9).min()))
-
-
-def test_densities_of_two_labels_by_hand() -> None:
-    """One point each at distance 0 and 2 from the query, width 1: (1, e^-2) / (2 * 2 pi)."""
-    points = torch.tensor([[0.0, 0.0], [2.0, 0.0]], dtype=torch.float64)
-    found = label_densities(points, torch.tensor([0, 1]), torch.zeros(1, 2, dtype=torch.float64), 1.0)
-    assert found[0].tolist() == pytest.approx([1 / (4 * math.pi), math.exp(-2) / (4 * math.pi)])
-
-
-def test_densities_make_one_over_labels_and_plane() -> None:
-    points, labels = torch.randn(9, 2, dtype=torch.float64), torch.arange(9) % 3
-    axis = torch.linspace(-8, 8, 161, dtype=torch.float64)
-    found = label_densities(points, labels, torch.cartesian_prod(axis, axis), 0.5)
-    assert float(found.sum() * 0.1**2) == pytest.approx(1, abs=1e-6)
-
-
-def test_descent_ends_where_the_search_does() -> None:
-    points = noisy_points(40, 1.0, 3)
-    widths = torch.logspace(-1.5, 0.5, 40, dtype=torch.float64)
-    searched = learn_width(*points, gaussian(), widths)
-    found = descend_width(*points, left_out=True)
-    assert found.width == pytest.approx(searched.best, rel=1e-3)
-    assert found.error == pytest.approx(searched.error, rel=1e-6)
 
 
 def test_shares_of_two_points_by_hand() -> None:
