@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.queries_keys_values import lookup, parts, weights_plane
-from pages.queries_keys_values.figures import cone_arcs, convex_hull, distance_to_hull
+from pages.queries_keys_values.figures import convex_hull
 from pages.queries_keys_values.parts import (
     THE_ROW,
     is_answerable,
@@ -63,8 +63,6 @@ def code() -> None:
         letter_features,
         weights_of_case,
         convex_hull,
-        cone_arcs,
-        distance_to_hull,
         attend,
     )
     if answerable:

@@ -4,18 +4,23 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
 import torch
+from jaxtyping import Float
 
-from pages.queries_keys_values.figures import distance_to_cone, distance_to_hull
+from pages.queries_keys_values.figures import convex_hull
 from pages.queries_keys_values.parts import FIRST_ROWS, Mixture
-from pages.queries_keys_values.plane_figures import plane_figure
 from pages.queries_keys_values.rows import Rows, typed_rows
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import half_width, localised, separators
+from ui.widgets import traces
+from ui.widgets.figure_style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
 from viz_core.lessons.queries_keys_values.lookup import CASES, cases_met, copy_error, weights_of_case
 
 MAX_VALUES = 8
@@ -112,11 +117,8 @@ def plane(chapter: Chapter, mixture: Mixture) -> None:
         figure,
         count=len(mixture.points),
         case=chapter.words(f"option.{mixture.case}"),
-        region=chapter.words(f"figure.{mixture.case}"),
         x=f"{x:.3f}",
         y=f"{y:.3f}",
-        outside=f"{distance_to_hull(mixture.output, mixture.points):.3f}",
-        beyond=f"{distance_to_cone(mixture.output, mixture.points):.3f}",
     )
 
 
@@ -132,10 +134,11 @@ def readout(chapter: Chapter, mixture: Mixture) -> None:
 def plane_claims(chapter: Chapter, mixture: Mixture) -> None:
     """Claims about the output in this case."""
     scale = 1e-9 * (1 + float(mixture.points.abs().max()) * float(mixture.weights.abs().sum()))
+    negative = max(0.0, -float(mixture.weights.min()))
     if mixture.case in CASES[1:]:
-        chapter.claim("cone", distance_to_cone(mixture.output, mixture.points), scale)
+        chapter.claim("cone", negative, 0.0)
     if mixture.case in CASES[2:]:
-        chapter.claim("hull", distance_to_hull(mixture.output, mixture.points), scale)
+        chapter.claim("hull", max(negative, abs(float(mixture.weights.sum()) - 1)), 1e-9)
     if mixture.case == "one-hot":
         chapter.claim("one-hot", float((mixture.points - mixture.output).norm(dim=1).min()), scale)
     if mixture.case == "uniform":
@@ -158,3 +161,75 @@ def read_number(text: str, largest: float) -> float | None:
         return None
     value = numbers[0] / numbers[1] if len(numbers) == 2 else numbers[0]
     return value if abs(value) <= largest else None  # NaN is not at most anything
+
+
+_REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
+
+
+def plane_figure(
+    points: Float[np.ndarray, "values 2"],
+    weights: Float[np.ndarray, " values"],
+    case: str,
+    labels: Labels,
+) -> go.Figure:
+    """Values v_i, the steps a_i v_i from the origin to their sum, and where it can lie if the weights sum to 1."""
+    steps = np.concatenate([np.zeros((1, 2)), np.cumsum(weights[:, None] * points, axis=0)])
+    seen = np.concatenate([points, steps])
+    low, high = seen.min(axis=0), seen.max(axis=0)
+    reach = float(max(high - low).max()) or 1.0
+    figure = go.Figure()
+    _add_region(figure, points, case, labels)
+    for x, y in points.tolist():
+        traces.line(figure, [0, x], [0, y], VALUES, width=1.5, opacity=0.55)
+    figure.add_scatter(
+        x=points[:, 0].astype(np.float32),
+        y=points[:, 1].astype(np.float32),
+        mode="markers+text",
+        marker={"color": VALUES, "size": 11},
+        text=[labels["value"].format(i=i + 1) for i in range(len(points))],
+        textposition="top right",
+        customdata=weights.astype(np.float32),
+        hovertemplate=labels["point"].format(x="%{x:.3f}", y="%{y:.3f}", weight="%{customdata:.4f}")
+        + "<extra>%{text}</extra>",
+        name=labels["values"],
+    )
+    _add_sum(figure, steps, labels)
+    middle, half = (low + high) / 2, 0.62 * reach
+    return lay_out(
+        figure,
+        labels["x"],
+        labels["y"],
+        500,
+        xaxis={"range": [middle[0] - half, middle[0] + half], "zeroline": True, "constrain": "domain"},
+        yaxis={"range": [middle[1] - half, middle[1] + half], "zeroline": True, "scaleanchor": "x"},
+        showlegend=True,
+    )
+
+
+def _add_sum(figure: go.Figure, steps: Float[np.ndarray, "steps 2"], labels: Labels) -> None:
+    """Weight times value, one after the other, and a star at the end."""
+    traces.line(figure, steps[:, 0], steps[:, 1], CATEGORIES[7], labels["steps"], width=2, dash="dot", size=4)
+    traces.dots(
+        figure,
+        steps[-1:, 0],
+        steps[-1:, 1],
+        QUERIES,
+        labels["output"],
+        hover=labels["at"].format(x="%{x:.4f}", y="%{y:.4f}"),
+        size=17,
+        symbol="star",
+        marker={"line": {"width": 1, "color": "white"}},
+    )
+
+
+def _add_region(figure: go.Figure, points: Float[np.ndarray, "values 2"], case: str, labels: Labels) -> None:
+    """Every place where the output can lie if the weights sum to 1: the hull, the values themselves, their mean."""
+    if case == "convex":
+        corners = convex_hull(torch.from_numpy(points)).numpy()
+        outline = np.concatenate([corners, corners[:1]])
+        area: dict[str, Any] = {"fill": "toself", "fillcolor": _REGION} if len(corners) > 2 else {}
+        traces.line(figure, outline[:, 0], outline[:, 1], VALUES, labels[case], width=1 if area else 3, **area)
+    elif case in ("one-hot", "uniform"):
+        only = points if case == "one-hot" else points.mean(axis=0, keepdims=True)
+        edge = {"line": {"width": 1.5, "color": VALUES}}
+        traces.dots(figure, only[:, 0], only[:, 1], _REGION, labels[case], size=30, marker=edge)

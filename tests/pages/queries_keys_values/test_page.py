@@ -101,8 +101,8 @@ def test_a_table_without_a_key(visits: Visits, table: list[list[str]]) -> None:
     assert "plane" in figure_names(app)
     assert not LOOKUP & set(figure_names(app))
     assert set(badges(app)) == {
-        "the output is in the cone of the values",
-        "the output is in the convex hull of the values",
+        "no weight is negative: the output is in the cone of the values",
+        "the weights are non-negative and sum to 1: the output is in the convex hull of the values",
         "with the identity matrix as values, the output equals the weights",
     }
 
