@@ -1,8 +1,9 @@
 """What a browser gets of the canvas components: markup, style, scripts, colours, words and bytes.
 
-A component is a folder of assets/components: view.html, style.css, main.js and the modules it imports. In a file, a
-notebook and a Streamlit component no server answers imports of modules. So all modules of a component come as texts
-within one script, and a dozen lines of JavaScript give each an address (`blob:`) before it is imported.
+A component is a folder of assets/components: view.html, which begins with its style (a long one is in style.css),
+main.js and the modules it imports. In a file, a notebook and a Streamlit component no server answers imports of
+modules. So all modules of a component come as texts within one script, and a dozen lines of JavaScript give each an
+address (`blob:`) before it is imported.
 
 Numbers come as one sequence of bytes, which assets/components/shared/mount.js reads:
 
@@ -57,7 +58,11 @@ def read_component(name: str, entry: str = "main.js") -> Component:
     """Read the component of this name, with `entry` as its entry module."""
     folder = COMPONENTS / name
     with reading(folder):
-        markup, style = ((folder / file).read_text(encoding="utf-8") for file in ("view.html", "style.css"))
+        markup = (folder / "view.html").read_text(encoding="utf-8")
+        if markup.startswith("<style>"):
+            style, markup = markup.removeprefix("<style>\n").split("</style>\n", 1)
+        else:
+            style = (folder / "style.css").read_text(encoding="utf-8")
         style = _STYLE_IMPORT.sub(lambda found: (folder / found[1]).read_text(encoding="utf-8"), style)
         return Component(markup, style, link_modules(module_sources(name), f"{name}/{entry}"))
 
