@@ -10,18 +10,16 @@ import streamlit as st
 from pages.attention_pooling.figures import fit_figure, map_figure
 from pages.attention_pooling.parts import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.attention_pooling.broken import (
-    product_weights,
-    signed_weights,
-    unguarded_weights,
-)
 from viz_core.lessons.attention_pooling.curve_fit import (
     NARROW,
     SPAN,
     Fit,
     gaussian_pooling_as_attention,
+    product_weights,
     range_excess,
+    signed_weights,
     sum_error,
+    unguarded_weights,
 )
 
 

@@ -26,8 +26,8 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     gaussian_pooling_as_attention,
     learn_width,
     leave_one_out,
+    shares,
 )
-from viz_core.lessons.attention_pooling.in_the_plane import shares
 
 chapter = Chapter("attention-pooling")
 chapter.question()

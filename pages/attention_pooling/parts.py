@@ -32,15 +32,13 @@ from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
     even_queries,
-    noisy_points,
-    search_width,
-    true_best_width,
-)
-from viz_core.lessons.attention_pooling.in_the_plane import (
     labelled_points,
     left_out_right,
+    noisy_points,
+    search_width,
     share_map,
     transformed_error,
+    true_best_width,
 )
 
 LARGEST_WIDTH = 3.0

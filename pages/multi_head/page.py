@@ -6,8 +6,15 @@ from pages.multi_head.inputs import layer_controls, make_layer
 from pages.multi_head.parts import cost, flow, main_figure, open_head, ranges, toy
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
-from viz_core.lessons.multi_head.book_examples import book_toy, mean_ranges, multi_head_cost
-from viz_core.lessons.multi_head.steps import ERRORS, multi_head_steps, torch_multi_head, variant
+from viz_core.lessons.multi_head.steps import (
+    ERRORS,
+    book_toy,
+    mean_ranges,
+    multi_head_cost,
+    multi_head_steps,
+    torch_multi_head,
+    variant,
+)
 from viz_core.trace import attend, attention_weights
 
 

@@ -18,7 +18,7 @@ from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from ui.widgets.heatmap import signed_heatmap
-from viz_core.lessons.multi_head.book_examples import (
+from viz_core.lessons.multi_head.steps import (
     LENGTHS,
     MultiHeadCost,
     book_toy,
@@ -26,9 +26,12 @@ from viz_core.lessons.multi_head.book_examples import (
     is_separator,
     mean_ranges,
     multi_head_cost,
+    residuals,
+    rounding_bound,
     uniform_range,
+    variant,
+    walk_residual,
 )
-from viz_core.lessons.multi_head.steps import residuals, rounding_bound, variant, walk_residual
 from viz_core.maps.contributions import shares_of_call
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource

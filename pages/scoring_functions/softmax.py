@@ -16,8 +16,13 @@ from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batche
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import localised
-from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
-from viz_core.lessons.scoring_functions.mask_variants import MaskedSoftmax, MaskRun, masked_scores
+from viz_core.lessons.scoring_functions.mask_variants import (
+    MaskedSoftmax,
+    MaskRun,
+    gradient_without_delta,
+    masked_scores,
+    written_by_the_book,
+)
 
 SCORES = "0 1 7 -3\n-2 0.5 1 0\n\n1 1 1 1\n0 3 0.5 -2"
 # Scores and valid lengths that a button puts in place of the reader's.

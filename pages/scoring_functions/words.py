@@ -19,7 +19,7 @@ from ui.compute.models import translator
 from ui.text.markdown import escape
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
-from viz_core.lessons.scoring_functions.broken import WEIGHTS, wrong_weights
+from viz_core.lessons.scoring_functions.mask_variants import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.score_contest import WordScores, last_layer_input, word_scores
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens

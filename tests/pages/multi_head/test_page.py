@@ -9,7 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import badges, claim_names, components, stands, texts
 from tests.visits import Visits
-from viz_core.lessons.multi_head.book_examples import multi_head_cost
+from viz_core.lessons.multi_head.steps import multi_head_cost
 from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]

@@ -9,27 +9,27 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from viz_core.attention.kernel_pooling import KERNELS, boxcar, gaussian, nadaraya_watson, with_width
-from viz_core.lessons.attention_pooling.broken import product_weights, signed_weights, unguarded_weights
 from viz_core.lessons.attention_pooling.curve_fit import (
     Fit,
     book_curve,
     even_queries,
     gaussian_pooling_as_attention,
     kernel_curves,
+    labelled_points,
     learn_width,
     leave_one_out,
+    left_out_right,
     mean_squared_distance,
     noisy_points,
+    product_weights,
     range_excess,
     search_width,
-    sum_error,
-    true_best_width,
-)
-from viz_core.lessons.attention_pooling.in_the_plane import (
-    labelled_points,
-    left_out_right,
     shares,
+    signed_weights,
+    sum_error,
     transformed_error,
+    true_best_width,
+    unguarded_weights,
 )
 
 

@@ -11,22 +11,19 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.multi_head import steps as steps_module
-from viz_core.lessons.multi_head.book_examples import (
+from viz_core.lessons.multi_head.steps import (
+    ERRORS,
     book_toy,
     is_separator,
     mean_ranges,
     multi_head_cost,
-    uniform_range,
-)
-from viz_core.lessons.multi_head.steps import (
-    ERRORS,
-    fresh_layer,
     multi_head_steps,
     random_tokens,
     residuals,
     rounding_bound,
     trained_input,
     trained_layer,
+    uniform_range,
     variant,
     walk_residual,
 )

@@ -7,13 +7,13 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from viz_core.lessons.scoring_functions.broken import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.exercises import (
     concatenation_error,
     dot_product_toy,
     drop,
     sentence_weights,
 )
+from viz_core.lessons.scoring_functions.mask_variants import gradient_without_delta, written_by_the_book
 from viz_core.lessons.scoring_functions.scaling import (
     QUANTILES,
     dot_products,
