@@ -25,10 +25,7 @@ from viz_core.runtime.assets import ASSETS, reading
 from viz_core.trace import record as record_attention
 
 _PAIRS = ASSETS / "samples" / "alignments-en-fr.tsv"
-_WORDS = {
-    "english": re.compile(r"\w+?(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]"),
-    "french": re.compile(r"\w+'|\w+|[^\w\s]"),
-}
+_WORDS = {"english": re.compile(r"\w+?(?=n't\b)|n't\b|'\w+|\w+|[^\w\s]"), "french": re.compile(r"\w+'|\w+|[^\w\s]")}
 _LINK = re.compile(r"(\d+)([-?])(\d+)")
 
 

@@ -91,11 +91,7 @@ class ClassifierConfig(TrainingConfig):
 
 
 def train_classifier(
-    build: Callable[[], ViT],
-    pictures: Pictures,
-    preparation: Preparation,
-    config: ClassifierConfig,
-    run: RunOptions,
+    build: Callable[[], ViT], pictures: Pictures, preparation: Preparation, config: ClassifierConfig, run: RunOptions
 ) -> tuple[ViT, TrainingState]:
     """Train the model that `build()` makes, until the epochs or minutes are used up; writes last.pt, to resume from.
 

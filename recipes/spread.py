@@ -33,9 +33,7 @@ GUIDED = 0.85
 
 
 def token_penalty(
-    weights: Float[Tensor, "batch heads n n"],
-    visible: Bool[Tensor, "batch n n"],
-    marks: Int[Tensor, " batch"],
+    weights: Float[Tensor, "batch heads n n"], visible: Bool[Tensor, "batch n n"], marks: Int[Tensor, " batch"]
 ) -> Float[Tensor, ""]:
     """Mean weight beyond what is free: on the mark, and of each map's queries together on any one key.
 

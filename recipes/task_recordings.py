@@ -16,16 +16,7 @@ from typing import Any
 
 from recipes.files import ship_weights, write_json
 from viz_core.pretrained.checkpoint import load_weights
-from viz_core.tasks.film import (
-    EXAMPLES,
-    FILMS,
-    LENGTHS,
-    SEEDS,
-    TWO_HEADS,
-    Film,
-    accuracy_by_length,
-    load_film,
-)
+from viz_core.tasks.film import EXAMPLES, FILMS, LENGTHS, SEEDS, TWO_HEADS, Film, accuracy_by_length, load_film
 from viz_core.tasks.generating import MODULUS
 from viz_core.tasks.model import POSITIONS, Shape
 from viz_core.tasks.run import Plan, TaskRun

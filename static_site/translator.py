@@ -68,11 +68,7 @@ def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[st
     layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
     alignments = translator.card.training["alignments"]
     best = np.unravel_index(np.argmin(alignments["written"]), (layers, heads))
-    names = (
-        ("translation", "measured"),
-        ("translation", "incomplete"),
-        ("translation", "unknown", "unknown-count"),
-    )
+    names = (("translation", "measured"), ("translation", "incomplete"), ("translation", "unknown", "unknown-count"))
     groups = ("encoder-self", "decoder-self", "cross")
     return common_data(words, PROBLEMS, *names) | {
         "labels": group_labels("translation", words.language),

@@ -142,8 +142,7 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
     rows, width = encoder.pos_encoding.P.shape[1:]
     table = "encoder.pos_encoding.P"
     store = WeightStore(
-        {table: encoder.pos_encoding.P} | dict(model.named_parameters()),
-        {table: {"sinusoids": [rows, width, 10000.0]}},
+        {table: encoder.pos_encoding.P} | dict(model.named_parameters()), {table: {"sinusoids": [rows, width, 10000.0]}}
     )
     free = Dim.DYNAMIC
     crossed = [f"decoder.{i}.cross.{part}" for i in range(layers) for part in ("keys", "values")]

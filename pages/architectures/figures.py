@@ -78,12 +78,7 @@ def measured_figure(measurements: Sequence[Measurement], most: int, labels: Labe
 
 
 def _line(
-    figure: go.Figure,
-    name: str,
-    lengths: Sequence[int],
-    values: dict[str, Any],
-    hovertemplate: str,
-    labels: Labels,
+    figure: go.Figure, name: str, lengths: Sequence[int], values: dict[str, Any], hovertemplate: str, labels: Labels
 ) -> None:
     """One layer by length, in its colour and marker; `values` holds y and its options."""
     figure.add_scatter(

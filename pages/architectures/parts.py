@@ -194,12 +194,7 @@ def timing(chapter: Chapter, inputs: SizeInputs) -> None:
     lengths = [2**power for power in range(4, most.bit_length())]
     sizes = LayerSizes(most, width, inputs.sizes.k, inputs.sizes.r)
     chapter.text("stopwatch-where", device=device_name(describe_device(device)))
-    stopwatch(
-        chapter,
-        "stopwatch",
-        lambda: _begin(sizes, lengths, device),
-        lambda run: _draw_times(chapter, run),
-    )
+    stopwatch(chapter, "stopwatch", lambda: _begin(sizes, lengths, device), lambda run: _draw_times(chapter, run))
 
 
 def _begin(sizes: LayerSizes, lengths: list[int], device: torch.device) -> StepwiseRun[Measurement]:

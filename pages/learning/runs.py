@@ -163,11 +163,7 @@ def _charts(chapter: Chapter, runs: Mapping[str, MeasuredRun], step: int) -> Non
         if jump is None:
             chapter.figure("first-curve", figure)
         else:
-            values: dict[str, Any] = {
-                "before": jump.before,
-                "after": jump.after,
-                "change": f"{100 * jump.change:+.0f}",
-            }
+            values: dict[str, Any] = {"before": jump.before, "after": jump.after, "change": f"{100 * jump.change:+.0f}"}
             chapter.figure("curve", figure, right=f"{film.held_out[-1]:.0%}", last=film.shots[-1], **values)
     with heads:
         measured = run.measures[measure]
@@ -301,10 +297,7 @@ def recorded_run(chapter: Chapter) -> MeasuredRun:
     chosen = (
         [(first, seed)]
         if beside == ALONE or (beside, other_seed) == (first, seed)
-        else [
-            (first, seed),
-            (beside, other_seed),
-        ]
+        else [(first, seed), (beside, other_seed)]
     )
     runs = {_recorded_name(chapter, run, seed, chosen): recorded(run, seed) for run, seed in chosen}
     chapter.fragment(lambda: show_runs(chapter, runs))

@@ -100,12 +100,7 @@ def errors_figure(
 
 
 def recall_figure(
-    curves: Mapping[str, Sequence[float]],
-    x: Sequence[int],
-    marked: int,
-    labels: Labels,
-    title: str,
-    log: bool = False,
+    curves: Mapping[str, Sequence[float]], x: Sequence[int], marked: int, labels: Labels, title: str, log: bool = False
 ) -> go.Figure:
     """Accuracy by number of pairs or by size of the state, a line for each rule, and chance.
 

@@ -21,13 +21,7 @@ from ui.text.model_card import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, human_bytes
 from viz_core.lab.circuits import through_the_layers
-from viz_core.lab.runs import (
-    CLAIMED_ROWS,
-    broken_residuals,
-    corner_of_map,
-    map_residuals,
-    recorded_bytes,
-)
+from viz_core.lab.runs import CLAIMED_ROWS, broken_residuals, corner_of_map, map_residuals, recorded_bytes
 from viz_core.maps.word_maps import is_word
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

@@ -225,12 +225,7 @@ def ranges(chapter: Chapter, layer_inputs: LayerInputs, head: int) -> None:
     found = {"all": mean_ranges(weights), "words": mean_ranges(weights, words)}
     uniform = {"all": uniform_range(places), "words": uniform_range(words)}
     closer = {name: int((distances < uniform[name]).sum()) for name, distances in found.items()}
-    chapter.text(
-        "ranges",
-        separators=len(others),
-        least=f"{float(share.min()):.0%}",
-        most=f"{float(share.max()):.0%}",
-    )
+    chapter.text("ranges", separators=len(others), least=f"{float(share.min()):.0%}", most=f"{float(share.max()):.0%}")
     names, language = chapter.words.group("figure"), chapter.words.language
     pairs = [[localised(f"{each:.2f}", language) for each in pair] for pair in zip(*found.values(), strict=True)]
     chapter.figure(

@@ -193,10 +193,7 @@ def pairs_figure(query_position: int, key_position: int, num_hiddens: int, base:
 
 
 def decay_figure(
-    offsets: Int[np.ndarray, " n"],
-    products: Float[np.ndarray, " n"],
-    here: int,
-    labels: Labels,
+    offsets: Int[np.ndarray, " n"], products: Float[np.ndarray, " n"], here: int, labels: Labels
 ) -> go.Figure:
     """q . k by offset; the offset chosen is marked."""
     figure = go.Figure()

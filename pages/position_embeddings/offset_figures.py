@@ -10,15 +10,7 @@ from jaxtyping import Float, Int
 from plotly.subplots import make_subplots
 
 from ui.widgets import traces
-from ui.widgets.figure_style import (
-    ACCENT,
-    CATEGORIES,
-    KEYS,
-    QUERIES,
-    SIGNED_SCALE,
-    Labels,
-    lay_out,
-)
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, Labels, lay_out
 from viz_core.positional import clipped_offsets
 
 # Shaw 2018, table 2: BLEU of English-German newstest 2013 by clipping distance k.

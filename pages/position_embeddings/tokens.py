@@ -14,12 +14,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
 from ui.text.model_card import model_title
-from viz_core.lessons.position_embeddings.order import (
-    LearnedTable,
-    picture,
-    picture_tokens,
-    shipped_position_tables,
-)
+from viz_core.lessons.position_embeddings.order import LearnedTable, picture, picture_tokens, shipped_position_tables
 from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.models.patch_grid import resize_grid
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
@@ -61,11 +56,9 @@ class TokenInputs:
 
     def map_of(self, scheme: SchemeEntry) -> np.ndarray:
         """The chosen quantity under a scheme, for the opened head."""
-        compute = {
-            "added": self.layer.position_scores,
-            "scores": self.layer.scores,
-            "weights": self.layer.weights,
-        }[self.quantity]
+        compute = {"added": self.layer.position_scores, "scores": self.layer.scores, "weights": self.layer.weights}[
+            self.quantity
+        ]
         return compute(scheme)[self.head].numpy()
 
 

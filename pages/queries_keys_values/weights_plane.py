@@ -58,11 +58,7 @@ def _plane_and_claims(chapter: Chapter, mixture: Mixture, broken: str) -> None:
 
 def _as_table(mixture: Mixture) -> pd.DataFrame:
     return pd.DataFrame(
-        {
-            "x": mixture.points[:, 0].numpy(),
-            "y": mixture.points[:, 1].numpy(),
-            "weight": mixture.weights.numpy(),
-        }
+        {"x": mixture.points[:, 0].numpy(), "y": mixture.points[:, 1].numpy(), "weight": mixture.weights.numpy()}
     )
 
 
@@ -167,10 +163,7 @@ _REGION = "rgba(0, 158, 115, 0.14)"  # VALUES, thin
 
 
 def plane_figure(
-    points: Float[np.ndarray, "values 2"],
-    weights: Float[np.ndarray, " values"],
-    case: str,
-    labels: Labels,
+    points: Float[np.ndarray, "values 2"], weights: Float[np.ndarray, " values"], case: str, labels: Labels
 ) -> go.Figure:
     """Values v_i, the steps a_i v_i from the origin to their sum, and where it can lie if the weights sum to 1."""
     steps = np.concatenate([np.zeros((1, 2)), np.cumsum(weights[:, None] * points, axis=0)])

@@ -302,10 +302,7 @@ def _apart(first: Float[np.ndarray, "2"], second: Float[np.ndarray, "2"], least:
 
 def _equal_axes(x: tuple[float, float], y: tuple[float, float], **both: Any) -> dict[str, dict[str, Any]]:
     both |= {"showgrid": False, "zeroline": True, "zerolinecolor": QUIET, "constrain": "domain"}
-    return {
-        "xaxis": {"range": x, **both},
-        "yaxis": {"range": y, "scaleanchor": "x", "constraintoward": "top", **both},
-    }
+    return {"xaxis": {"range": x, **both}, "yaxis": {"range": y, "scaleanchor": "x", "constraintoward": "top", **both}}
 
 
 def _minus(number: object) -> str:

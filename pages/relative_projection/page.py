@@ -12,12 +12,7 @@ from pages.relative_projection.parts import (
     sources,
 )
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.relative_projection.proof import (
-    projection_residual,
-    proof_lines,
-    rotation_spread,
-    rounding_bound,
-)
+from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, rotation_spread, rounding_bound
 from viz_core.positional import relative_projection, sinusoidal_rows
 
 chapter = Chapter("relative-projection")
@@ -39,12 +34,7 @@ def code() -> None:
     """Draw the source card, the library's code and the downloads."""
     sources(chapter)
     chapter.code(
-        relative_projection,
-        sinusoidal_rows,
-        proof_lines,
-        projection_residual,
-        rotation_spread,
-        rounding_bound,
+        relative_projection, sinusoidal_rows, proof_lines, projection_residual, rotation_spread, rounding_bound
     )
     chapter.downloads(
         {"matrix": lambda: move.matrix().double().numpy(), "residual": lambda: residuals_of(move).numpy()},
@@ -52,10 +42,4 @@ def code() -> None:
     )
 
 
-chapter.deeper(
-    {
-        "pairs": lambda: matrix_and_pairs(chapter, move),
-        "proof": lambda: proof(chapter, move),
-        "code": code,
-    }
-)
+chapter.deeper({"pairs": lambda: matrix_and_pairs(chapter, move), "proof": lambda: proof(chapter, move), "code": code})

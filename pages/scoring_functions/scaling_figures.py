@@ -24,10 +24,7 @@ def spread_figure(widths: Sequence[Width], chosen: int, labels: Labels) -> go.Fi
     figure = go.Figure()
     d = np.array([width.d for width in widths], dtype=np.float32)
     quantiles = np.array([width.quantiles for width in widths], dtype=np.float32)
-    for name, colour, values in (
-        ("plain", PLAIN, quantiles),
-        ("scaled", SCALED, quantiles / np.sqrt(d)[:, None]),
-    ):
+    for name, colour, values in (("plain", PLAIN, quantiles), ("scaled", SCALED, quantiles / np.sqrt(d)[:, None])):
         for low, high, opacity in ((0, 4, 0.18), (1, 3, 0.38)):
             traces.line(
                 figure,

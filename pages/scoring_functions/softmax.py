@@ -126,16 +126,7 @@ def _grid(chapter: Chapter, masked: MaskedSoftmax, values: Tensor, limit: float 
     rows = [f"{b + 1} · {q + 1}" for b in range(batch) for q in range(queries)]
     keys = [str(key + 1) for key in range(num_keys)]
     cells, shown = values.flatten(0, 1).numpy(), masked.allowed.flatten(0, 1).numpy()
-    return number_grid(
-        cells,
-        rows,
-        keys,
-        names["key"],
-        names["batch-query"],
-        shown=shown,
-        limit=limit,
-        cell=high,
-    )
+    return number_grid(cells, rows, keys, names["key"], names["batch-query"], shown=shown, limit=limit, cell=high)
 
 
 def weights_picture(chapter: Chapter, masked: MaskedSoftmax, high: int = _ROW, hide_answer: bool = False) -> go.Figure:

@@ -15,11 +15,7 @@ from torch import Tensor
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from ui.widgets.heatmap import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
-from viz_core.lessons.sinusoidal_encoding.properties import (
-    binary_code,
-    doubling_columns,
-    similarity_by_offset,
-)
+from viz_core.lessons.sinusoidal_encoding.properties import binary_code, doubling_columns, similarity_by_offset
 from viz_core.positional.sinusoidal import angular_frequencies
 
 Table = Float[Tensor, "positions num_hiddens"]
@@ -130,14 +126,7 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
         **style,
     )
     traces.cells(
-        figure,
-        encoding,
-        hover=f"{labels['position']} %{{y}}: %{{z:.6f}}",
-        zmin=-1,
-        zmax=1,
-        row=1,
-        col=2,
-        **style,
+        figure, encoding, hover=f"{labels['position']} %{{y}}: %{{z:.6f}}", zmin=-1, zmax=1, row=1, col=2, **style
     )
     lay_out(figure, labels["bit"], "", height=90 + 17 * max(positions, 8))
     names = ["" if column is None else str(column) for column in columns]

@@ -9,16 +9,7 @@ import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.widgets import traces
-from ui.widgets.figure_style import (
-    ACCENT,
-    CATEGORIES,
-    KEYS,
-    QUERIES,
-    Labels,
-    lay_out,
-    log_ticks,
-    token_ticks,
-)
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out, log_ticks, token_ticks
 from viz_core.models.anatomy import Step, mean_norms
 
 

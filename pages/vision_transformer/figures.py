@@ -161,11 +161,7 @@ def probabilities_figure(rows: Mapping[str, Sequence[float]], names: Sequence[st
 
 
 def by_depth_figure(
-    values: Float[np.ndarray, "layers heads"],
-    uniform: float,
-    opened: tuple[int, int],
-    unit: str,
-    labels: Labels,
+    values: Float[np.ndarray, "layers heads"], uniform: float, opened: tuple[int, int], unit: str, labels: Labels
 ) -> go.Figure:
     """A measure of every head by its layer; a line marks a head with uniform weights.
 

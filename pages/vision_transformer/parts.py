@@ -29,13 +29,7 @@ from ui.text.model_card import class_label
 from ui.text.numbers import localised, series
 from ui.widgets.chart import Point
 from ui.widgets.figure_style import escape_labels
-from viz_core.lab.pictures import (
-    heads_measured,
-    label_relevance,
-    patch_positions,
-    token_in_layer,
-    token_over_patches,
-)
+from viz_core.lab.pictures import heads_measured, label_relevance, patch_positions, token_in_layer, token_over_patches
 from viz_core.lessons.vision_transformer.patches import (
     book_shape,
     columns_divided,
@@ -195,9 +189,7 @@ def _answers(chapter: Chapter, picture_inputs: PictureInputs, seed: int) -> None
         chapter.figure(
             "permutation",
             patch_figures.probabilities_figure(
-                {name: values[order].tolist() for name, values in rows.items()},
-                [labels[i] for i in order],
-                names,
+                {name: values[order].tolist() for name, values in rows.items()}, [labels[i] for i in order], names
             ),
             before=labels[int(test.positions.argmax())],
             after=labels[int(test.positions_shuffled.argmax())],

@@ -14,15 +14,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.transformers_internals import (
-    FUSED,
-    RULES,
-    STEPS,
-    Read,
-    is_lightning,
-    read_lightning,
-    rules_of,
-)
+from viz_core.hub.transformers_internals import FUSED, RULES, STEPS, Read, is_lightning, read_lightning, rules_of
 from viz_core.trace import site_of
 from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_at, edits_of, is_editing

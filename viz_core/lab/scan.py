@@ -221,10 +221,7 @@ def _line(
 
 
 def _heads(
-    maps: Maps,
-    targets: Mapping[str, Alignment | Bool[Tensor, "queries keys"]],
-    patches: Patches | None,
-    wanted: Wanted,
+    maps: Maps, targets: Mapping[str, Alignment | Bool[Tensor, "queries keys"]], patches: Patches | None, wanted: Wanted
 ) -> Line:
     """Return value, chance and the query with the largest value of each measure and head."""
     layers: list[tuple[int, dict[str, np.ndarray]]] = []

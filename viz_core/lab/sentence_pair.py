@@ -81,10 +81,7 @@ def sentence_pair(model: HubModel, sentences: TwoSentences) -> Pair:
     answers = [
         _answer(model, run, text, typed, writes)
         for run, text, typed in zip(
-            (first, second),
-            (sentences.clean, sentences.corrupted),
-            (sentences.answer, sentences.other),
-            strict=True,
+            (first, second), (sentences.clean, sentences.corrupted), (sentences.answer, sentences.other), strict=True
         )
     ]
     if answers[0] == answers[1]:

@@ -139,13 +139,5 @@ class Measure:
 def role(name: str, order: int, target: Target, example: Example) -> Measure:
     """Return the measure of a role: the mean weight on its target."""
     return Measure(
-        name,
-        "share",
-        order,
-        target.applies,
-        lambda _: 1.0,
-        target.sums,
-        target.value,
-        example=example,
-        target=target,
+        name, "share", order, target.applies, lambda _: 1.0, target.sums, target.value, example=example, target=target
     )

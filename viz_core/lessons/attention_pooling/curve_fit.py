@@ -33,7 +33,6 @@ def product_weights(x_train: Train, x_val: Val, sigma: float) -> Float[Tensor, "
     return (x_val[:, None] * x_train / sigma**2).softmax(dim=1)
 
 
-# MERGED: curve_fit: Kernel pooling of points around the book's curve: fits, the choice of a width, a
 Widths: TypeAlias = Float[Tensor, " widths"]
 
 SPAN = 5.0
@@ -198,7 +197,6 @@ def true_best_width(search: WidthSearch, true_errors: Float[Tensor, " widths"]) 
     return float(search.widths[true_errors.nan_to_num(torch.inf).argmin()])
 
 
-# MERGED: in_the_plane: Points with labels in the plane: pooling of labels.
 Points = Float[Tensor, "n 2"]
 CENTRES = ((-1.2, -0.6), (1.3, -0.4), (0.0, 1.2))
 SPREAD = (0.75, 0.35)  # of a cloud, across and up: they are wider than high

@@ -202,7 +202,6 @@ def residuals(layer: MultiHeadAttention, steps: MultiHeadSteps, error: str = "")
     return float((ours.output - output).abs().max()), float((ours.weights - weights).abs().max())
 
 
-# MERGED: book_examples: The book's toy example of multi-head attention, and what multi-head attention co
 NUM_HIDDENS, NUM_HEADS = 100, 5
 NUM_QUERIES, NUM_KEYS = 4, 6
 LENGTHS = (3, 2)

@@ -181,7 +181,6 @@ def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: in
     return MaskedSoftmax(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
 
 
-# MERGED: broken: Masking and its gradient with deliberate errors, which the claims of the chapter
 WEIGHTS = ("no-root", "no-softmax")
 """Wrong ways from scores to weights."""
 

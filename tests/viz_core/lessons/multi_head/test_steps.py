@@ -14,6 +14,7 @@ from viz_core.lessons.multi_head import steps as steps_module
 from viz_core.lessons.multi_head.steps import (
     ERRORS,
     book_toy,
+    fresh_layer,
     is_separator,
     mean_ranges,
     multi_head_cost,
