@@ -42,6 +42,8 @@ def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
             {
                 "ours": lambda: recorded(model, clean),
                 "hooks": lambda: seen(plain, clean),
+                "stream": lambda: recorded(model, clean, states=("residual",), attention=False),
+                "stream by hooks": lambda: seen(plain, clean, ("",)),
                 "plain": lambda: plain(clean),
             },
             samples=4 * samples,
@@ -52,6 +54,7 @@ def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
     return [
         Row(sweep, "s", times["ours"], f"plain hooks, {AT_ONCE} cells a run", times["hooks"], TARGET, relative=True),
         Row(what, "ms", passes["ours"], "plain hooks", passes["hooks"]),
+        Row(f"{what}: residual alone", "ms", passes["stream"], "plain hooks", passes["stream by hooks"]),
         Row(what, "ms", passes["ours"], "a pass that records nothing", passes["plain"]),
     ]
 
@@ -73,20 +76,20 @@ def metric(logits: Tensor) -> Tensor:
 
 
 @torch.no_grad()
-def recorded(model: Any, tokens: Tensor) -> Any:
-    with record(values=True, states=True) as trace:
+def recorded(model: Any, tokens: Tensor, **what: Any) -> Any:
+    with record(**(what or {"values": True, "states": True})) as trace:
         model(tokens)
     return trace
 
 
 @torch.no_grad()
-def seen(plain: Any, tokens: Tensor) -> dict[tuple[int, str], Tensor]:
+def seen(plain: Any, tokens: Tensor, parts: tuple[str, ...] = ("", "attn", "mlp")) -> dict[tuple[int, str], Tensor]:
     """The residual stream, and what attentions and feed-forward nets add, by hooks that store them."""
     found: dict[tuple[int, str], Tensor] = {}
     hooks = {
         (layer, name): lambda x, at=(layer, name): found.update({at: x})
         for layer in range(len(plain.transformer.h))
-        for name in ("", "attn", "mlp")
+        for name in parts
     }
     with hooked(plain, hooks):
         plain(tokens)

@@ -1,6 +1,6 @@
 """Activation patching: one cell of a run after another is replaced by that of another run."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -12,6 +12,7 @@ from viz_core.runtime.hooks import may_end
 from viz_core.trace import Edit, Trace, head_outputs, intervene, record
 from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.output_edits import StateEdit
+from viz_core.trace.states import state_kinds
 from viz_core.trace.weights import text_positions
 
 CELLS = 16  # runs in one batch
@@ -75,9 +76,10 @@ def find_cells(
     model: nn.Module, clean: Mapping[str, Any], corrupted: Mapping[str, Any], what: str, stack: str | None
 ) -> Cells:
     """Return what both runs have in each cell; arguments and errors are those of `patch_sweep`."""
-    run, other, logits = recorded_runs(model, clean, corrupted, stack)
-    stack = stack or next(reversed([*run.states]), "").partition(".")[0]
     kind = {"heads": "self", "cross-heads": "cross"}.get(what)
+    states = ("residual", "output", *({what} & state_kinds(True)))
+    run, other, logits = recorded_runs(model, clean, corrupted, stack, values=kind is not None, states=states)
+    stack = stack or next(reversed([*run.states]), "").partition(".")[0]
 
     def found(trace: Trace) -> dict[str, Tensor]:
         if kind:
@@ -87,6 +89,7 @@ def find_cells(
 
     values, others = found(run), found(other)
     if not values:
+        run, _, _ = recorded_runs(model, clean, corrupted, stack)
         kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
         raise ValueError(f"what: expected 'heads', 'cross-heads' or one of {kinds}, got {what!r}")
     state = next(iter(values.values()))
@@ -99,18 +102,24 @@ def find_cells(
 
 
 def recorded_runs(
-    model: nn.Module, clean: Mapping[str, Any], corrupted: Mapping[str, Any], stack: str | None = None
+    model: nn.Module,
+    clean: Mapping[str, Any],
+    corrupted: Mapping[str, Any],
+    stack: str | None = None,
+    *,
+    values: bool = True,
+    states: bool | Collection[str] = True,
 ) -> tuple[Trace, Trace, Tensor]:
-    """Return the recordings of two runs with values and states, and the logits of the second.
+    """Return the recordings of two runs, with values and states as of `record`, and the logits of the second.
 
     ValueError in training mode; if a layer is called again, which an edit would change too; if their texts differ in
     length or padding, in a stack if one is given.
     """
     if any(part.training for part in model.modules()):
         raise ValueError("model: expected evaluation mode, got training mode in a part, where runs differ: call eval()")
-    with record(values=True, states=True) as run:
+    with record(values=values, states=states) as run:
         logits_of(model, clean)
-    with record(values=True, states=True) as other:
+    with record(values=values, states=states) as other:
         logits = logits_of(model, corrupted)
     again = next((name for name in (*other.sites, *other.states) if "@" in name), None)
     if again:

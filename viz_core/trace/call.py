@@ -301,11 +301,11 @@ class AttentionCall(OfSource):
         )
         across = slice(columns.start, columns.stop, columns.step)
         with without_autocast(self.source.tensors()):
-            parts = [
-                self.source.rows(slice(heads.start, heads.stop), block)[:, :: heads.step, :, across].float().cpu()
-                for block in row_blocks(self.source, rows, heads.stop - heads.start)
-            ]
-        tile = parts[0] if len(parts) == 1 else torch.cat(parts, dim=2)
+            tile = torch.empty(self.source.shape[0], len(heads), len(rows), len(columns))
+            for block in row_blocks(self.source, rows, heads.stop - heads.start):
+                part = self.source.rows(slice(heads.start, heads.stop), block)[:, :: heads.step, :, across]
+                at = (block.start - rows.start) // rows.step
+                tile[:, :, at : at + part.shape[2]] = part
         for axis, index in ((3, keys), (2, queries), (1, head)):
             if is_index(index):
                 tile = tile.squeeze(axis)

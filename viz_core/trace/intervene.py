@@ -1,7 +1,7 @@
 """Edit heads of a running model for one block of code."""
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from contextvars import ContextVar
 from functools import cache
@@ -120,6 +120,12 @@ def state_edits_at(name: str) -> tuple[StateEdit, ...]:
 def edits_states() -> bool:
     """Whether an `intervene` block around this call edits states."""
     return any(block.edits_states for block in _current())
+
+
+def edits_states_in(layer: str, around: Collection[str]) -> bool:
+    """Whether an `intervene` block around this call edits states within a layer, and not only those around it."""
+    names = (name for block in _current() if block.edits_states for name in block._edits)
+    return any(name.startswith(f"{layer}.") and name.removeprefix(f"{layer}.") not in around for name in names)
 
 
 def refuse_edits(

@@ -5,7 +5,7 @@ map, tile or thumbnail is recomputed exactly when it is requested.
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
 
@@ -16,6 +16,7 @@ from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.empty import why_empty
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.source import Direct
+from viz_core.trace.states import state_kinds
 from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
 from viz_core.trace.trace import Trace, current_trace, recorder, set_in_block
@@ -63,7 +64,8 @@ def record(
     torch_calls: bool | nn.Module = False,
     *,
     values: bool = False,
-    states: bool = False,
+    states: bool | Collection[str] = False,
+    attention: bool = True,
     token_mask: TokenMask | Mapping[str, TokenMask] | None = None,
     kind: Callable[[bool, bool], Trace] | None = None,
 ) -> Iterator[Trace]:
@@ -83,7 +85,9 @@ def record(
             matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
             that ran and have no map, and why.
         values: also store references to values, for `viz_core.maps.contributions`.
-        states: also store references to `Trace.states`, of our models and of transformers' after `instrument`.
+        states: also store references to `Trace.states`, of our models and of transformers' after `instrument`; True for
+            all kinds, or some by the last part of their names: ("residual",).
+        attention: False stores no attention call, but states alone.
         token_mask: True where there is a token, (batch, n), or one for each stack: {"encoder": ..., "decoder": ...}.
             Only where no mask of the model says so, as for the padded targets of a decoder.
         kind: makes the trace from the arguments of `Trace`: a subclass may store fewer calls.
@@ -91,10 +95,12 @@ def record(
     Raises:
         ValueError: if torch_calls is neither a truth value nor a model; if values come with differentiable; if
             token_mask is not boolean (batch, n), or an attention in the block is of another size; where a layer is
-            refused.
+            refused; if there is no such kind of state, or nothing to store.
     """
     trace = (kind or Trace)(differentiable, values or (_stores_values.get() and not differentiable))
-    trace.keeps_states = states
+    trace.keeps_states, trace.keeps_calls = state_kinds(states), attention
+    if not attention and (torch_calls or not trace.keeps_states):
+        raise ValueError("attention: expected True with torch_calls or without states")
     trace.token_mask = {} if token_mask is None else check_token_mask(token_mask)
     layers = tracker_for(torch_calls)
     trace.torch_mode = mode = None if layers is None else RecordingMode(trace, layers)

@@ -13,8 +13,8 @@ from viz_core.trace.arguments import snapshot, version, with_four_axes
 from viz_core.trace.edits import Edits
 from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attention_weights, causal_mask, packed_texts
 
-# A block of rows is recomputed at a time; 2**23 float32 scores are 32 MB.
-_BLOCK_SCORES = 2**23
+# A block of rows is recomputed at a time; 2**19 float32 scores are 2 MB, which stay in the cache of a processor.
+_BLOCK_SCORES = 2**19
 
 
 @runtime_checkable
@@ -174,7 +174,9 @@ class Projected(StoredTensors):
         visible = self._num_visible(queries)
         part = slice(None), heads, queries, slice(visible)
         mask = None if self.mask is None else cropped(self.mask, *part)
-        if self.causal:  # of these rows alone: the mask of a whole map can be larger than everything that is stored
+        # Of neighbouring rows alone, the last sees all these keys: the rule of a whole map is that of a part.
+        is_whole = self.causal and mask is None and queries.step in (None, 1) and self.shape[3] >= self.shape[2]
+        if self.causal and not is_whole:
             past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(visible))[None, None]
             mask = past if mask is None else mask & past
         weights = attention_weights(
@@ -185,6 +187,7 @@ class Projected(StoredTensors):
             scale=self.scale,
             softcap=self.softcap,
             edit=edit,
+            causal=is_whole,
         )
         return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
 

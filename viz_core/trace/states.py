@@ -1,6 +1,6 @@
 """The residual stream of each layer and what its parts add to it: recorded, and edited, by hooks on the layers."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import suppress
 from contextvars import ContextVar
 from functools import partial
@@ -14,16 +14,27 @@ from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run
-from viz_core.trace.intervene import edits_states, state_edits_at
+from viz_core.trace.intervene import edits_states, edits_states_in, state_edits_at
 from viz_core.trace.passes import begin_pass, call_layer, end_pass, holders_of, name_site, number_in_path
 from viz_core.trace.sites import find_sites
-from viz_core.trace.trace import States, Trace, current_trace
+from viz_core.trace.trace import States, Trace, recorder
 from viz_core.trace.weights import allowed_keys, text_positions
 
 _ADD = {torch.add, Tensor.add, Tensor.add_}
 _SAME = {torch.clamp, Tensor.clamp, Tensor.view, Tensor.reshape}  # between two additions, in half precision or OPT
 _NORM = {F.layer_norm, F.rms_norm}
 _LINEAR = {F.linear: 0, torch.addmm: 1}  # and which argument is the input
+_AROUND = frozenset(("embedding", "residual", "output"))  # states that are seen from outside of a layer
+_PARTS = ("attention", "cross", "mlp", "mixer", "sublayers")
+_KINDS = frozenset((*_AROUND, "neurons", *_PARTS, *(f"residual_{part}" for part in _PARTS)))
+
+
+def state_kinds(states: bool | Collection[str]) -> frozenset[str]:
+    """Return the kinds of states to record: the last part of their names; ValueError for others."""
+    kinds = _KINDS if states is True else frozenset([states] if isinstance(states, str) else states or ())
+    if not kinds <= _KINDS:
+        raise ValueError(f"states: expected some of {', '.join(sorted(_KINDS))}, got {', '.join(kinds - _KINDS)}")
+    return kinds
 
 
 def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> Any:
@@ -31,7 +42,7 @@ def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: 
     if in_graph(name):
         return None
     name = call_layer(layer, name)
-    trace = own if (own := current_trace()) is not None and own.keeps_states else None
+    trace = own if (own := recorder.get()) is not None and own.keeps_states else None
     given = args[0] if args else kwargs.get("hidden_states")
     if not isinstance(given, Tensor) or not given.is_floating_point() or (trace is None and not edits_states()):
         return None
@@ -41,7 +52,8 @@ def before_layer(name: str, attends: bool, layer: nn.Module, args: Any, kwargs: 
     if set(numbers) == {"0"}:
         block.stream = block.edited(f"{stack}.embedding", given)
     _followed.set((*_followed.get(), block))
-    block.__enter__()
+    if block.follows:
+        block.__enter__()
     if block.stream is given:
         return None
     return ((block.stream, *args[1:]), kwargs) if args else (args, {**kwargs, "hidden_states": block.stream})
@@ -52,7 +64,8 @@ def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
     if in_graph() or not (blocks := _followed.get()) or blocks[-1].layer is not layer:
         return None
     _followed.set(blocks[:-1])
-    blocks[-1].__exit__(None, None, None)
+    if blocks[-1].follows:
+        blocks[-1].__exit__(None, None, None)
     first = output[0] if isinstance(output, tuple | list) and output else output
     if not isinstance(first, Tensor):  # it failed
         return None
@@ -64,7 +77,7 @@ def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
 
 def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
     """Record what a model returns, its logits where it has some, as a forward hook."""
-    if (trace := current_trace(stack)) is not None and trace.keeps_states:
+    if not in_graph(stack) and (trace := recorder.get()) is not None and "output" in trace.keeps_states:
         first = getattr(output, "logits", output)
         first = first[0] if isinstance(first, tuple) else first
         if isinstance(first, Tensor):
@@ -97,6 +110,9 @@ class _FollowedLayer(TorchFunctionMode):
         self, name: str, attends: bool, layer: nn.Module, stream: Tensor, trace: Trace | None, given: tuple[Any, Any]
     ) -> None:
         super().__init__()
+        kinds = frozenset[str]() if trace is None else trace.keeps_states
+        self.follows = bool(kinds - _AROUND) or edits_states_in(name, _AROUND)
+        self._copies = bool(kinds) and kinds <= _AROUND  # nobody sees whether a later layer changes them in place
         self.name, self.attends, self.layer, self.trace = name, attends, layer, trace
         self._given = [*given[0][1:], *given[1].values()]
         self._mask, self._steps = given[1].get("attention_mask"), self._earlier_steps() if edits_states() else 0
@@ -128,19 +144,23 @@ class _FollowedLayer(TorchFunctionMode):
         """Return a state after its edits, to be recorded."""
         for edit in state_edits_at(name):
             state = edit.state(name, state.reshape(*self._shape[:-1], -1), self._positions)
-        self.found[name] = state
+        self.found[name] = state.detach().clone() if self._copies else state
         return state
 
     def finish(self, output: Tensor) -> Tensor:
         """Record the states of the layer, and return its output after edits."""
-        known = self._is_stream(output) or (output.shape == self.stream.shape and torch.equal(output, self.stream))
+        known = (
+            not self.follows
+            or self._is_stream(output)
+            or (output.shape == self.stream.shape and torch.equal(output, self.stream))
+        )
         if not known or len(set(self.added)) < len(self.added):
             for name in [name for name in self.found if not name.endswith(".embedding")]:
                 del self.found[name]
         output = self.edited(f"{self.name}.residual", output)
-        for name, state in self.found.items():
-            if self.trace is not None:
-                self.trace.add_state(name, state.reshape(*self._shape[:-1], -1))
+        if self.trace is not None:
+            for name in [name for name in self.found if name.rpartition(".")[2] in self.trace.keeps_states]:
+                self.trace.add_state(name, self.found[name].reshape(*self._shape[:-1], -1))
         return output
 
     def _add(self, func: Any, a: Tensor, b: Tensor) -> Tensor:

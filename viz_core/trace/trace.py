@@ -88,7 +88,8 @@ class Trace:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
         self.differentiable = differentiable
         self.values = values
-        self.keeps_states = False
+        self.keeps_states: frozenset[str] = frozenset()  # kinds of states: the last part of their names
+        self.keeps_calls = True
         self.states = States()
         self.token_mask: dict[str | None, TokenMask] = {}
         self.torch_mode: TorchFunctionMode | None = None  # within its `record()` block
@@ -345,5 +346,6 @@ last_site: ContextVar[str] = ContextVar("last_site", default="")
 
 
 def current_trace(site: str | None = None) -> Trace | None:
-    """Return the trace of the `record()` block around this call, in this thread or task; None without one."""
-    return None if in_graph(site) else recorder.get()
+    """Return the trace of the `record()` block around this call of attention, in this thread or task; None without."""
+    trace = None if in_graph(site) else recorder.get()
+    return trace if trace is None or trace.keeps_calls else None

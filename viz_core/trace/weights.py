@@ -58,6 +58,8 @@ def attention_weights(
         scores = softcap * torch.tanh(scores / softcap)
     if bias is not None:
         scores = scores + bias.to(wide)
+    # Without mask, bias and edit no row is empty, where each query has a key at its own place or before.
+    none_empty = mask is None and bias is None and edit is None and not (causal and queries.shape[2] > keys.shape[2])
     if causal:
         past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
         mask = past if mask is None else mask & past
@@ -65,8 +67,7 @@ def attention_weights(
         scores = torch.where(mask, scores, -torch.inf)
     if edit is not None:
         scores = edit(scores)
-    # Without mask, bias and edit no row is empty.
-    return torch.softmax(scores, dim=-1) if mask is None and bias is None and edit is None else row_softmax(scores)
+    return torch.softmax(scores, dim=-1) if none_empty else row_softmax(scores)
 
 
 def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:

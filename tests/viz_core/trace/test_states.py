@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +12,25 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
+from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.transformer import BlockOptions
-from viz_core.trace import Trace, attend, intervene, load_trace, off, patch_state, record, save_trace, zero
+from viz_core.trace import (
+    Trace,
+    attend,
+    intervene,
+    load_trace,
+    name_sites,
+    off,
+    patch_state,
+    record,
+    save_trace,
+    zero,
+)
+from viz_core.trace.states import _FollowedLayer
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
@@ -214,6 +228,59 @@ def test_recordings_that_are_cut_joined_and_saved_keep_their_states(
     again = load_trace(tmp_path / "trace.safetensors").states
     assert list(again) == list(trace.states)
     assert all(torch.equal(again[name], state) for name, state in trace.states.items())
+
+
+@pytest.mark.parametrize("states", [("residual",), ("mlp", "embedding")])
+def test_chosen_states_alone_are_recorded_and_no_layer_is_followed_for_those_around_it(
+    encoder: TransformerEncoder, states: tuple[str, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with torch.no_grad(), record(states=True) as whole:
+        encoder(TOKENS, LENGTHS)
+    followed: list[str] = []
+    monkeypatch.setattr(_FollowedLayer, "__enter__", lambda self: followed.append(self.name))
+    monkeypatch.setattr(_FollowedLayer, "__exit__", lambda *_: None)
+    with torch.no_grad(), record(states=("residual",), attention=False) as trace:
+        encoder(TOKENS, LENGTHS)
+    with torch.no_grad(), intervene({"encoder.0.residual": zero()}):
+        encoder(TOKENS, LENGTHS)
+    assert not followed
+    assert not trace.sites
+    with torch.no_grad(), suppress(ValueError), intervene({"encoder.1.residual": zero(), "encoder.0.mlp": zero()}):
+        encoder(TOKENS, LENGTHS)
+    assert followed == ["encoder.0"]
+    monkeypatch.undo()
+    with torch.no_grad(), record(states=states) as trace:
+        encoder(TOKENS, LENGTHS)
+    assert list(trace.states) == [name for name in whole.states if name.rpartition(".")[2] in states]
+    assert all(torch.equal(state, whole.states[name]) for name, state in trace.states.items())
+    assert trace.sites == whole.sites
+
+
+def test_a_chosen_state_that_the_next_layer_changes_in_place_is_what_it_was() -> None:
+    model = nn.ModuleDict({"layers": nn.ModuleList(_InPlace() for _ in range(2))}).eval()
+    name_sites(model, "encoder")
+    with torch.inference_mode(), record(states=("embedding", "residual")) as trace:
+        X = torch.ones(1, 3, 4)
+        for layer in model["layers"]:
+            X = layer(X)
+    assert [float(state.mean()) for state in trace.states.values()] == [1.0, 2.0, 3.0]
+
+
+class _InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(4, 2, 0.0)
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.attention(X, X, X, None)
+        return X.add_(1)
+
+
+def test_kinds_of_states_that_do_not_exist_and_recordings_of_nothing_are_refused() -> None:
+    with pytest.raises(ValueError, match="states: expected some of attention, .*, got stream"), record(states="stream"):
+        pass
+    with pytest.raises(ValueError, match="attention: expected True"), record(attention=False):
+        pass
 
 
 @torch.no_grad()

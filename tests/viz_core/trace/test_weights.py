@@ -13,6 +13,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.viz_core.trace.attention_cases import CASES, B, H, K, Q, brute_force, random_bias, tensors, with_an_empty_row
 from viz_core.trace import attend, attention_weights, record
+from viz_core.trace import weights as weights_module
 from viz_core.trace.weights import causal_mask, row_softmax
 
 
@@ -171,3 +172,19 @@ def test_a_causal_mask_of_some_rows_is_those_rows_of_it(num_queries: int, num_ke
 def test_the_softmax_of_a_row() -> None:
     scores = torch.tensor([[0.0, 0.0], [-torch.inf, 3.0], [-torch.inf, -torch.inf], [1000.0, 1000.0]])
     assert torch.equal(row_softmax(scores), torch.tensor([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]))
+
+
+def test_empty_rows_are_searched_only_where_a_mask_can_leave_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A causal mask leaves every query its own key, unless there are more queries than keys."""
+    searched: list[tuple[int, ...]] = []
+    softmax = weights_module.row_softmax
+    monkeypatch.setattr(weights_module, "row_softmax", lambda scores: searched.append(scores.shape) or softmax(scores))
+    queries, keys = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 7, 4)
+    with record() as trace:
+        attend(queries, keys, keys, causal=True, site="a")
+        attend(keys, queries, queries, causal=True, site="b")
+    own, few = trace["a"].weights(), trace["a"].weights(queries=slice(0, 5, 2))
+    assert torch.equal(few, own[:, :, ::2])
+    assert searched == [(1, 2, 3, 7)]  # of rows that are not neighbours
+    assert not trace["b"].weights()[:, :, :2].any()
+    assert len(searched) == 2
