@@ -165,12 +165,10 @@ def test_nothing_in_sight_states_an_answer_before_the_guess(visits: Visits, chap
     words = load_words(chapter, ENGLISH)
     seen = _phrases(in_sight(visits(chapter)))
     assert seen
-    first = re.search(r'exercise\("([\w-]+)"\)', page_file(chapter).read_text(encoding="utf-8"))
-    if first is None:  # its first question is drawn on a figure: above
-        return
-    prediction = read_prediction(words(f"exercise.{first[1]}"))
-    right = next(answer.text for answer in prediction.answers if answer.mark == "x")
-    assert seen & (_phrases(f"{right}. {prediction.why}") - _phrases(prediction.question)) == set()
+    for name in re.findall(r'exercise\("([\w-]+)"\)', page_file(chapter).read_text(encoding="utf-8")):
+        prediction = read_prediction(words(f"exercise.{name}"))
+        right = next(answer.text for answer in prediction.answers if answer.mark == "x")
+        assert seen & (_phrases(f"{right}. {prediction.why}") - _phrases(prediction.question)) == set(), name
 
 
 @pytest.mark.parametrize("file", FILES)
