@@ -28,6 +28,7 @@ SOFTMAX = {
     "viz_core/trace/weights.py": "attention_weights, and the softmax of given scores",
     "viz_core/trace/torch_layers.py": "the sites of softmax calls of models that compute their weights themselves",
     "viz_core/lab/heads_off.py": "probabilities of words and labels",
+    "viz_core/lab/atom_maps.py": "probabilities of tokens",
     "viz_core/lab/circuits.py": "probabilities of words",
     "viz_core/hub/model.py": "probabilities of words",
     "viz_core/hub/kinds/base.py": "probabilities of labels",
