@@ -44,7 +44,7 @@ chapter = Chapter("model-lab")
 chapter.question()
 chapter.definition()
 offer = hub_offer()
-main = chapter.card("main")
+main = st.container(border=True, key="card-main")
 with main, st.container(gap="xsmall", key="inputs"):
     model = chapter.require(choose_model(chapter, offer))
     card = chapter.require(load(chapter, model))

@@ -33,8 +33,8 @@ from viz_core.pretrained.bleu import percentage_right
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 
-_SHOWN_LABELS = 6
-_PICTURE = 176
+_SHOWN_LABELS = 5
+_PICTURE = 160
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
@@ -62,15 +62,16 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
     percent = f"{100 * probabilities[label]:.1f}"
-    st.markdown(f"## {chapter.words('answer', label=escape(class_label(label)), percent=percent)}")
     left, right = st.columns([1, 2], gap="medium")
     with left:
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with right:
+        st.markdown(f"## {chapter.words('answer', label=escape(class_label(label)), percent=percent)}")
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
         classes = [class_label(name) for name in top]
         figure = bars_figure(classes, [probabilities[name] for name in top], classes[0], names["class"], names)
-        figure.update_layout(height=190, meta=named_parts(whole="label"))
+        figure.update_layout(height=124, meta=named_parts(whole="label"))
+        figure.update_xaxes(visible=False)  # each bar has its number
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=classes[0], probability=probability)
     with chapter.claim_row("main"):

@@ -5,7 +5,8 @@ from __future__ import annotations
 import inspect
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 import streamlit as st
@@ -84,9 +85,17 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
             st.stop()
         return value
 
-    def card(self, name: str) -> DeltaGenerator:
-        """Return a container with a border, for a figure and its controls."""
-        return st.container(border=True, key=f"card-{name}")
+    @contextmanager
+    def card(self, name: str) -> Iterator[None]:
+        """Frame a figure and its controls; what breaks it (`break_it`) is offered below it."""
+        outer = self._below_figure
+        with st.container(border=True, key=f"card-{name}"):
+            body, self._below_figure = st.container(), st.container(key=f"breaks-{name}")
+            try:
+                with body:
+                    yield
+            finally:
+                self._below_figure = outer
 
     def main_controls(self) -> DeltaGenerator:
         """Return a row for the controls of the main figure; on a phone it stays in reach while the page scrolls."""

@@ -72,6 +72,7 @@ class Claims(Content):
 
     _row: list[Claim] | None = None  # the claims of the row that is being filled
     _above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
+    _below_figure: DeltaGenerator | None = None  # of the card that is being filled
 
     @contextmanager
     def claims(self) -> Iterator[None]:
@@ -117,14 +118,16 @@ class Claims(Content):
                 draw(True)
 
     def break_it(self, *names: str, part: str = "") -> str:
-        """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".
+        """Offer wrong formulas that each make a claim fail (`option.NAME`), in a card below its figure.
 
-        `side_by_side` shows what it does. A claim that no setting breaks says why in `unbroken.NAME`.
+        Returns the chosen one, or "". `side_by_side` shows what it does. A claim that no setting breaks says why in
+        `unbroken.NAME`.
 
         Args:
             part: of the page that has a choice of its own, labelled `break-PART`.
         """
-        chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
+        with self._below_figure or nullcontext():
+            chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
         return "" if chosen == "nothing" else chosen
 
     def break_and_explain(self, *names: str, part: str = "") -> str:
