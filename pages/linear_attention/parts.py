@@ -73,7 +73,8 @@ def choose_layer(chapter: Chapter) -> tuple[Layer, str]:
     """
     controls = chapter.controls
     time = int(controls.slider("time", 1, TOKENS, 12)) - 1
-    rule = controls.choice("rule", RULES, "delta" if controls.key("break") in st.query_params else "sum")
+    opens_on: RuleName = "delta" if controls.key("break") in st.query_params else "sum"
+    rule = controls.choice("rule", RULES, opens_on)
     with controls.more():
         decay = float(controls.slider("decay", 0.5, 1.0, 0.9, 0.01))
         seed = int(controls.number("seed", 0, 999, 2))
