@@ -8,7 +8,7 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.page_checks import box_of, chart, scroll_to
+from tests.browser.page_checks import box_of, chart, expect_rest, scroll_to
 from ui.text.numbers import localised
 from ui.text.words import languages
 from viz_core.attention import gaussian, nadaraya_watson
@@ -63,8 +63,10 @@ def test_playing_the_skew_moves_slider_words_and_picture_together(page: Page, ap
     page.goto(f"{app_url}/position-embeddings?{CLOSER}")
     slider = page.locator('input[aria-label="Step of the skew"]')
     expect(page.get_by_text("Step 0: scores by offset.")).to_be_visible()
+    expect_rest(page)
     page.get_by_role("button", name="Play").click()
-    expect(page.get_by_text("Step 5: keep")).to_be_visible()  # a busy browser shows a step between for a moment alone
+    last = page.get_by_text("Step 5: keep")
+    expect(last).to_be_visible(timeout=120_000)  # a busy browser shows a step between for a moment alone
     expect(slider).to_have_value("5")
     rows, columns = skew_stages(4)[STAGES[5]].shape
     expect(page.get_by_label(re.compile(rf"{rows} rows, {columns} columns"))).to_be_attached()
