@@ -167,7 +167,7 @@ class Slideshow:
     def __init__(self, key: str, last: int) -> None:
         self.key = key
         self.last = last
-        self._state_key = f"{key}-played"  # last step set, and its time
+        self._state_key = f"{key}-played"  # last step set, the one before it, and the time
 
     @property
     def every(self) -> float | None:
@@ -181,7 +181,9 @@ class Slideshow:
         """Advance one step if it is due; call before drawing the slider."""
         if self._state_key not in st.session_state:
             return
-        played, at = st.session_state[self._state_key]
+        played, before, at = st.session_state[self._state_key]
+        if st.session_state.get(self.key, 0) == before:  # sent by a browser that does not show the step yet
+            st.session_state[self.key] = played
         if played == self.last or st.session_state.get(self.key, 0) != played:
             del st.session_state[self._state_key]
             st.rerun()  # of the whole page, which ends the interval
@@ -192,8 +194,9 @@ class Slideshow:
         self._set(0)
 
     def _set(self, step: int) -> None:
+        before = st.session_state.get(self.key, 0)
         st.session_state[self.key] = step
-        st.session_state[self._state_key] = (step, time.monotonic())
+        st.session_state[self._state_key] = (step, before, time.monotonic())
 
 
 ORDER_MATTERS = 1e-3  # far above rounding, far below the change under any scheme that sees order
