@@ -8,7 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from recipes.atom_maps import TWENTY, MappedReaction, interval, mark, score
+from recipes.atom_maps import interval, mark, score
+from recipes.reactions import TWENTY, MappedReaction
 from viz_core.hub import load_hub
 from viz_core.lab.atom_maps import head_weights, read_reaction, strongest_atoms
 from viz_core.runtime.assets import ASSETS

@@ -86,8 +86,7 @@ class Trace:
     def __init__(self, differentiable: bool = False, values: bool = False) -> None:
         if differentiable and values:
             raise ValueError("values: expected False with differentiable, which keeps weights alone")
-        self.differentiable = differentiable
-        self.values = values
+        self.differentiable, self.values = differentiable, values
         self.keeps_states: frozenset[str] = frozenset()  # kinds of states: the last part of their names
         self.keeps_calls = True
         self.states = States()
