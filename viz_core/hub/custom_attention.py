@@ -122,8 +122,16 @@ class _RecordedCall(RecordingMode):
 
     def __init__(self, layer: nn.Module, trace: Trace, given: tuple[Any, ...]) -> None:
         self.layer, self._found, self._given = layer, list[Source | None](), given
+        self._sampled: tuple[int, Tensor] | None = None
         self._site = site_of(layer)
         super().__init__(trace, LayerTracker(None, TrackedLayer(self._site, layer)))
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Return the result of the call, and keep which queries a layer samples."""
+        result = super().__torch_function__(func, types, args, kwargs)
+        if func is Tensor.topk and "ProbSparse" in type(self.layer).__name__:
+            self._sampled = args[0].shape[-1], result[1]
+        return result
 
     def add(self, source: Source, site: str | None) -> int:  # noqa: ARG002
         """Keep a part of the call until it is over."""
@@ -146,6 +154,8 @@ class _RecordedCall(RecordingMode):
             warnings.warn(f"{self._site}: expected {name} to weigh all keys at once; it is not recorded", stacklevel=2)
             return
         for source in found:
+            if isinstance(source, Direct) and self._sampled is not None:
+                source = _every_query(source, *self._sampled, decoder=self.layer.is_decoder)  # type: ignore[arg-type]
             if isinstance(source, Direct) and source.key_tokens is None:
                 source = replace(source, key_tokens=self._tokens(source))
             self._trace.add(source, self._site)
@@ -165,6 +175,20 @@ class _RecordedCall(RecordingMode):
                     if not (source.weights.amax(dim=1) * hidden).any():
                         return tokens
         return None
+
+
+def _every_query(source: Direct, num_queries: int, sampled: Tensor, decoder: bool) -> Direct:
+    """Return a row for every query, where a layer's softmax has those that it samples alone, other ones in each head.
+
+    The others write the mean of all values, or in a decoder the sum of those up to their own (Zhou 2021, section 3).
+    """
+    batch, heads, count, num_keys = source.shape
+    rest = source.weights.new_ones(num_queries, num_keys)
+    rest = rest.tril() if decoder else rest / num_keys
+    places = sampled.reshape(batch, heads, count)
+    rows = rest.repeat(batch, heads, 1, 1).scatter(2, places[..., None].expand(source.shape), source.weights)
+    is_sampled = places.new_zeros(batch, heads, num_queries, dtype=torch.bool).scatter(2, places, True)
+    return replace(source, weights=rows, sampled=is_sampled, signed=decoder)
 
 
 _open: ContextVar[tuple[_RecordedCall, ...]] = ContextVar("open", default=())

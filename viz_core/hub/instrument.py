@@ -65,7 +65,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
 
     Raises:
         ValueError: if it is not a transformers model, has no attention, or no layer weighs all keys at once, as in
-            Longformer (windows) and Reformer (hashes); nothing is changed then. A warning names
+            Longformer (windows), Reformer (hashes) and Autoformer (lags); nothing is changed then. A warning names
             the layers that are not recorded, and why (`coverage`).
         ImportError: if transformers is not installed, or another version than we know.
     """
@@ -85,7 +85,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     if not seen:
         raise ValueError(
             f"instrument: expected attention that weighs all keys at once, got {type(model).__name__}, whose own code "
-            "has no such softmax (but windows, blocks, hashes, sums): there are no whole maps"
+            "has no such softmax (but windows, blocks, hashes, lags, sums): there are no whole maps"
         )
     register()
     for part in parts:

@@ -145,8 +145,8 @@ def map_errors(network: nn.Module, recorded: nn.Module, trace: Trace, args: Any,
         listed, place = maps.get(site, ([], 0))
         place += int(number or 1) - 1
         weights, tokens = call.weights(), call.query_mask[:, None, :, None]
-        found = list[float]()
-        for each in listed[place] if place < len(listed) else ():
+        found = list[float]()  # none of queries that are sampled anew
+        for each in listed[place] if place < len(listed) and call.sampled is None else ():
             num_sinks = weights.shape[3] - each.shape[3]  # eager maps leave them out
             if each.shape[:3] == weights.shape[:3] and num_sinks in (0, 1):
                 found.append(float(((weights[..., num_sinks:] - each.float().cpu()).abs() * tokens).max()))

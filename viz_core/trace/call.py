@@ -21,7 +21,7 @@ def source_of_text(source: Source, row: int, queries: range, keys: range) -> Sou
     ValueError if a tensor has been changed in place since.
     """
     own, rows, columns = slice(row, row + 1), slice(queries.start, queries.stop), slice(keys.start, keys.stop)
-    spans = {"queries": rows, "keys": columns, "values": columns, "gate": rows}
+    spans = {"queries": rows, "keys": columns, "values": columns, "gate": rows, "sampled": rows}
     parts: dict[str, Any] = {"query_tokens": None, "key_tokens": None, "texts": None}
     if isinstance(source, StoredTensors):
         source.check_unchanged()
@@ -325,6 +325,15 @@ class AttentionCall(OfSource):
         blocks = row_blocks(self.source, range(self.num_queries), self.num_heads)
         with without_autocast(self.source.tensors()):
             return torch.cat([~is_masked(scores(slice(0, self.num_heads), rows)).cpu() for rows in blocks], dim=2)
+
+    @property
+    def sampled(self) -> Bool[Tensor, "batch heads queries"] | None:
+        """True where a query takes part in the softmax of a layer that samples some in each head (Informer).
+
+        The rows of the others are even, or in a decoder ones up to their own place. None where all take part.
+        """
+        found: Tensor | None = getattr(self.source, "sampled", None)
+        return None if found is None else found.cpu()
 
     @torch.no_grad()
     def overview(self, size: int = 64) -> Float[Tensor, "batch heads rows columns"]:

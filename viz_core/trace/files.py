@@ -119,7 +119,7 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
         raise ValueError(f"site {site!r}: expected numbers to save, got tensors on the device meta, which have none")
     if isinstance(source, Direct):
         values = None if source.gate is not None or source.is_changed else source.values
-        names = ("query_tokens", "key_tokens", "texts")
+        names = ("query_tokens", "key_tokens", "texts", "sampled")
         optional = {"added_up": values} | {name: getattr(source, name) for name in names}
         own = {name: tensor for name, tensor in optional.items() if tensor is not None}
         # The names of version 2.
@@ -152,7 +152,7 @@ def _states(header: dict[str, str], path: str | Path) -> dict[str, str]:
 
 def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> Source:
     """Return the source of which `_parts` gave kind, tensors and settings."""
-    masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens", "texts")}
+    masks = {name: stored.get(name) for name in ("query_tokens", "key_tokens", "texts", "sampled")}
     if kind == "direct" and {"values"} <= stored.keys() <= {"values", "added_up", *masks}:
         check_tensors(weights=stored["values"])
         if stored["values"].dim() != 4:

@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import torch
 import torch.nn.functional as F
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import snapshot, version, with_four_axes
@@ -226,6 +226,12 @@ class Direct(StoredTensors):
     gate: Float[Tensor, "batch heads queries v"] | None = None  # as of `Projected`
     is_changed: bool = False
     texts: Int[Tensor, "#batch n"] | None = None
+    sampled: Bool[Tensor, "batch heads queries"] | None = None  # where a layer's softmax has some queries alone
+
+    @property
+    def rule(self) -> str:
+        """By what the rows came about."""
+        return "softmax" if self.sampled is None else "softmax of sampled queries"
 
     @property
     def tokens(self) -> TokenMask | None:

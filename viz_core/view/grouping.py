@@ -152,8 +152,8 @@ def _weights(given: object, layer: int) -> Tensor:
         hint = f"; {_STEPS}" if isinstance(given, tuple) else hint
         raise ValueError(f"layer {layer}: expected a tensor of weights, got {type(given).__name__}{hint}")
     try:
-        weights = torch.as_tensor(given).detach()
-    except TypeError:  # of texts or objects
+        weights = _as_tensor(given).detach()
+    except (TypeError, ValueError, RuntimeError):  # of texts or objects
         raise ValueError(f"layer {layer}: expected a tensor of weights, got an array that holds none") from None
     if weights.is_complex() or weights.layout is not torch.strided or weights.is_meta:
         got = f"{weights.dtype}, {weights.layout}, on {weights.device}"
@@ -171,6 +171,14 @@ def _weights(given: object, layer: int) -> Tensor:
         cause = "percentages?" if most > 90 else "keys by queries?" if bool((columns < 1.05).all()) else "scores?"
         raise ValueError(f"layer {layer}: expected rows that sum to 1 at most, got {most:.3g}; {cause}")
     return weights.reshape((1,) * (4 - weights.dim()) + weights.shape)
+
+
+def _as_tensor(given: Any) -> Tensor:
+    """Return an array of any library as a tensor: also bfloat16 of numpy, read-only, reversed and swapped bytes."""
+    if isinstance(given, Tensor) or (hasattr(given, "__dlpack__") and not isinstance(given, np.ndarray)):
+        return torch.as_tensor(given)
+    array = np.asarray(given)
+    return torch.from_numpy(np.array(array, np.float32 if array.dtype.kind == "V" else array.dtype.newbyteorder("=")))
 
 
 def other_stack(stack: str, stacks: Sequence[str]) -> str:

@@ -21,8 +21,9 @@ _RULES = {
     "gated delta rule": "rule_delta",
     "lightning attention": "rule_lightning",
     "state-space duality": "rule_duality",
+    "softmax of sampled queries": "rule_sampled",
 }
-"""The word for each rule of signed maps; a map that was loaded from a file has none."""
+"""The word for each rule but the softmax of all queries; a signed map that was loaded from a file has none."""
 
 
 @dataclass(frozen=True)
@@ -149,7 +150,8 @@ def _describe(group: MapGroup) -> dict[str, Any]:
         "image": group.image and {"grid": group.image.grid, "special": group.image.num_special},
         "layers": [
             {"number": call.layer + 1, "heads": call.num_heads}
-            | ({"rule": _RULES.get(call.rule, ""), "signed": True} if call.signed else {})
+            | ({"rule": _RULES.get(call.rule, "")} if call.signed or call.rule in _RULES else {})
+            | ({"signed": True} if call.signed else {})
             for call in group.calls
         ],
         "provenance": asdict(group.provenance),

@@ -126,7 +126,7 @@ export function buildGrid(/** @type {View} */ view) {
     for (let head = 0; head < widest; head += 1) top.append(name("columnheader", words.text("head_short", { head: head + 1 })));
     const rows = layers.map(({ number, heads: count }, layer) => {
       const header = name("rowheader", words.text("layer_short", { layer: number }));
-      if (layers.some((each) => each.signed)) header.title = ruleOf(view, layer);
+      if (layers.some((each) => each.signed || each.rule)) header.title = ruleOf(view, layer);
       const row = element("div", "row", { role: "row" }, header);
       for (let head = 0; head < count; head += 1) row.append(withSwitch(view, thumbnail([layer, head])));
       return row;

@@ -173,7 +173,7 @@ export function renderPrint(/** @type {View} */ view) {
   const { prints, printName } = view.parts;
   const { name: title, print, ranked, heads } = describedMap(view);
   const { exact, layers, measures } = openGroup(view);
-  const rules = layers.some((layer) => layer.signed) ? [...new Set(heads.map(([layer]) => ruleOf(view, layer)))] : [];
+  const rules = layers.some((layer) => layer.signed || layer.rule) ? [...new Set(heads.map(([layer]) => ruleOf(view, layer)))] : [];
   printName.textContent = [title, ...rules.filter(Boolean)].join(" · ");
   if (!print && (view.store.offline || !(exact || ranked))) {
     prints.replaceChildren(...(ranked || exact ? [] : [noteOf(view, "measures_of_heads")]));

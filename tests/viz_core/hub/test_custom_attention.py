@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -14,10 +15,13 @@ from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode
 
 from tests.viz_core.hub.families import CODER, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
-from viz_core.hub import instrument, restore
+from viz_core.hub import coverage, instrument, restore
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
-from viz_core.trace import intervene, name_site, off, record
+from viz_core.trace import intervene, load_trace, name_site, off, record, save_trace
+from viz_core.view import view
+from viz_core.view.grouping import group_calls
+from viz_core.view.payload import _describe
 
 WORDS = {"vocab_size": 99, "pad_token_id": 0, "eos_token_id": 2, "decoder_start_token_id": 0}
 EXPERTS = {"num_experts": 2, "encoder_sparse_step": 2, "decoder_sparse_step": 2}
@@ -162,6 +166,66 @@ def test_nobody_edits_them() -> None:
     with record() as trace:
         model(**inputs)
     assert trace.sites == ("decoder.0.self", "decoder.1.self")
+
+
+SERIES = {"prediction_length": 10, "context_length": 30, "lags_sequence": [1, 2], "num_time_features": 1, "d_model": 32}
+SERIES |= {f"{stack}_{name}": 2 for stack in ("encoder", "decoder") for name in ("layers", "attention_heads")}
+
+
+def of_series(model: Any) -> dict[str, Tensor]:
+    length = {"past": 32, "future": 10}
+    found = {f"{when}_values": torch.randn(2, n) for when, n in length.items()}
+    found |= {f"{when}_time_features": torch.randn(2, n, 1) for when, n in length.items()}
+    return {**found, "past_observed_mask": torch.ones(2, 32)}
+
+
+def test_informer_has_a_row_for_every_query_and_names_those_it_samples(tmp_path: Path) -> None:
+    model = drawn(lambda: transformers.InformerModel(transformers.InformerConfig(**SERIES, sampling_factor=2)))
+    inputs, read = of_series(model), dict[str, tuple[Tensor, Tensor]]()
+    for stack in ("encoder", "decoder"):
+        layer, got = getattr(model, stack).layers[0].self_attn, list[Tensor]()
+        layer.v_proj.register_forward_hook(lambda *given, got=got: got.append(given[2]))
+        layer.out_proj.register_forward_pre_hook(
+            lambda _, given, got=got, stack=stack: read.update({stack: (got[-1], given[0])})
+        )
+    with torch.no_grad():
+        torch.manual_seed(5)
+        theirs = model(**inputs, output_attentions=True)
+        instrument(model, verify=False)
+        torch.manual_seed(5)
+        with record() as trace:
+            model(**inputs)
+    for stack, returned in (("encoder", theirs.encoder_attentions), ("decoder", theirs.decoder_attentions)):
+        call, (values, written) = trace[f"{stack}.0.self"], read[stack]
+        heads = (call.weights() @ values.unflatten(-1, (2, -1)).transpose(1, 2)).transpose(1, 2).flatten(2)
+        torch.testing.assert_close(heads, written, atol=1e-5, rtol=1e-5)
+        rows, count = call.weights(), returned[0].shape[2]
+        assert call.sampled is not None
+        assert call.sampled.sum(dim=-1).unique().tolist() == [count]
+        assert count < call.num_queries == call.num_keys
+        sampled = rows[call.sampled].reshape(returned[0].shape)
+        torch.testing.assert_close(sampled.sum(dim=2), returned[0].sum(dim=2))  # in another order
+        assert call.signed == (stack == "decoder")
+        assert call.rule == "softmax of sampled queries"
+        described = _describe(group_calls([call])[0])["layers"]
+        assert described[0]["rule"] == "rule_sampled"
+    assert trace["decoder.0.cross"].sampled is None
+    save_trace(trace, tmp_path / "series.trace")
+    again = load_trace(tmp_path / "series.trace")["encoder.0.self"]
+    assert torch.equal(again.sampled, trace["encoder.0.self"].sampled)
+    assert again.text(0).sampled.shape == (1, 2, again.num_queries)
+
+
+def test_what_autoformer_returns_is_no_map() -> None:
+    model = drawn(lambda: transformers.AutoformerModel(transformers.AutoformerConfig(**SERIES)))
+    with torch.no_grad():
+        returned = model(**of_series(model), output_attentions=True).encoder_attentions
+    with pytest.raises(ValueError, match=r"got AutoformerModel.*lags.*no whole maps"):
+        instrument(model)
+    reasons = {row.reason for row in coverage(model)}
+    assert reasons == {"AutoformerAttention weighs parts of the keys in code of its own, or none."}
+    with pytest.raises(ValueError, match="expected weights from 0 on"):
+        view(returned)
 
 
 class Blocks(nn.Module):

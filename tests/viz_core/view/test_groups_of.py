@@ -1,6 +1,7 @@
 """`viz_core.view` of everything it takes, and of what it does not."""
 
 import hashlib
+import importlib
 import subprocess
 import sys
 from importlib.metadata import version
@@ -275,6 +276,31 @@ def test_an_array_of_layers_is_told_from_a_batch_and_rows_from_columns() -> None
     ):
         with pytest.raises(ValueError, match=cause):
             view(given)
+
+
+class Foreign:
+    """An array as TensorFlow has it: a shape, and numbers on request."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array, self.shape = array, array.shape
+
+    def __array__(self, dtype: object = None, copy: bool | None = None) -> np.ndarray:
+        return self.array
+
+
+@pytest.mark.filterwarnings("error")
+def test_arrays_are_read_whatever_library_made_them() -> None:
+    weights = torch.rand(2, 3, 5).softmax(-1)
+    array = weights.numpy()
+    fixed = array.copy()
+    fixed.setflags(write=False)
+    halves = array.astype(importlib.import_module("ml_dtypes").bfloat16)  # as jax gives them
+    for given in (array.astype(">f4"), array[::-1].copy()[::-1], fixed, Foreign(array), halves):
+        found = view(given).groups[0].calls[0].weights()[0]
+        torch.testing.assert_close(found, weights, atol=2e-3 if given is halves else 0, rtol=0)
+    for wrong in (Foreign(np.array([["a"]])), np.array([[object()]])):
+        with pytest.raises(ValueError, match="an array that holds none"):
+            view(wrong)
 
 
 def test_a_row_of_nan_is_one_that_sees_nothing() -> None:
