@@ -6,6 +6,7 @@ import re
 import subprocess
 import sys
 import zipfile
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from urllib.parse import parse_qsl, urlsplit
@@ -141,17 +142,52 @@ def test_a_cartridge_is_valid_and_gives_no_answer_away(packs: Path, language: st
         resources = manifest.findall(f".//{space}resource")
         files = [each.attrib["href"] for each in manifest.iter(f"{space}file")]
         assert sorted([*files, "imsmanifest.xml"]) == sorted(archive.namelist())
-        assert [each.attrib["href"] for each in resources] == files
+        pages = [name for name in files if name.endswith(".html")]
+        assert [each.attrib["href"] for each in resources if each.attrib["type"] == "webcontent"] == pages
         shown = [
             each.attrib["identifierref"] for each in manifest.iter(f"{space}item") if "identifierref" in each.attrib
         ]
         assert shown == [each.attrib["identifier"] for each in resources]
         identifiers = [each.attrib["identifier"] for each in manifest.iter() if "identifier" in each.attrib]
         assert len(identifiers) == len(set(identifiers))
-        texts = [archive.read(name).decode() for name in files]
+        texts = [archive.read(name).decode() for name in pages]
     heading = lesson(language, 1).headings["key"]
     assert len(texts) == 2 * len(LESSONS)
     assert not any(f">{heading}<" in text for text in texts)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("number", LESSONS)
+def test_a_vote_is_a_quiz_with_one_right_answer(packs: Path, language: str, number: int) -> None:
+    """Elements of QTI 1.2.1 in the order of the cartridge's profile, whose schema all 18 were held against by hand."""
+    vote = course().read_vote(lesson(language, number), language)
+    with zipfile.ZipFile(packs / f"students-{language}.imscc") as archive:
+        root = ElementTree.fromstring(archive.read(f"lesson-{number}-vote.xml"))
+        manifest = archive.read("imsmanifest.xml").decode()
+    kind = f'identifier="r-lesson-{number}-vote" type="imsqti_xmlv1p2/imscc_xmlv1p1/assessment"><file'
+    assert kind in manifest  # no href: the profile has it for web content alone
+    space = "{http://www.imsglobal.org/xsd/ims_qtiasiv1p2}"
+    item = root.find(f"{space}assessment/{space}section/{space}item")
+    assert item is not None
+    assert [each.tag.removeprefix(space) for each in item] == ["itemmetadata", "presentation", "resprocessing"]
+    assert item.findtext(f"{space}presentation/{space}material/{space}mattext") == vote.question
+    choices = {
+        each.attrib["ident"]: each.findtext(f"{space}material/{space}mattext")
+        for each in item.iter(f"{space}response_label")
+    }
+    assert list(choices.values()) == sorted([vote.right, *vote.wrong])
+    right = item.find(f".//{space}varequal")
+    assert right is not None
+    assert choices[right.text or ""] == vote.right
+    assert re.search("[?？]$", vote.question)
+    assert not re.search(r"[$\\*<>]|https?:", " ".join([vote.question, *map(str, choices.values())]))
+
+
+def test_a_vote_without_a_question_is_refused() -> None:
+    it = lesson("en", 1)
+    bare = replace(it, sections=it.sections | {"vote": it.sections["vote"].split("Write")[0] + "\n\n**1/6** **1**"})
+    with pytest.raises(ValueError, match=r"lesson-1 \(en\) has no question"):
+        course().read_vote(bare, "en")
 
 
 def test_an_address_that_is_none_is_refused(tmp_path: Path) -> None:

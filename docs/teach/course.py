@@ -1,7 +1,8 @@
 """Write the course packs: `python docs/teach/course.py --address https://atlas.school.example` (`make course`).
 
 For each language, build/course holds the pages to read and print (LANGUAGE/index.html), the same as a zip, and a Common
-Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher.
+Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher. The
+vote of each lesson is a quiz in it (QTI 1.2 in the cartridge's profile), which the platform shows without its answer.
 """
 
 from __future__ import annotations
@@ -60,6 +61,80 @@ def app_links(text: str) -> list[str]:
 def items(section: str) -> list[str]:
     """The numbered items of a section."""
     return [each.strip() for each in re.split(r"^\d+\. ", section, flags=re.MULTILINE)[1:]]
+
+
+@dataclass(frozen=True)
+class Vote:
+    """A question to vote on, its right answer, and those that a misunderstanding leads to."""
+
+    question: str
+    right: str
+    wrong: tuple[str, ...]
+
+    @property
+    def answers(self) -> list[str]:
+        """All answers in the order of the alphabet, in which the right one has no place of its own."""
+        return sorted((self.right, *self.wrong))
+
+
+def read_vote(lesson: Lesson, language: str) -> Vote:
+    """The vote of a lesson; a question that is not in the lesson is that of the exercise it links to.
+
+    Raises:
+        ValueError: if there is no question, or no two answers.
+    """
+    text = lesson.sections["vote"]
+    right, *wrong = re.findall(r"\*\*(.+?)\*\*", text)
+    address = app_links(text)[0]
+    exercise = re.search(r"present=exercise-([\w-]+)", address)
+    if exercise is None:
+        found = re.search(r"\)[^:：]*[:：](?:[^:：\n]*[:：])?(.+)", text.split("\n")[0])
+    else:
+        words = (ROOT / "assets" / "text" / language / f"{address.split('?')[0]}.md").read_text("utf-8")
+        found = re.search(rf"^## exercise\.{exercise[1]}\s+(.+?)\n- \[", words, re.MULTILINE | re.DOTALL)
+    if found is None or not wrong:
+        raise ValueError(f"{lesson.name} ({language}) has no question with two answers to vote on")
+    question = found[1].strip()
+    return Vote(_plain(question[0].upper() + question[1:]), _plain(right), tuple(map(_plain, wrong)))
+
+
+def _plain(text: str) -> str:
+    """Markdown without emphasis and with its few formulas in letters, as every platform shows them."""
+    return re.sub(r"[$*]|\\mathbf |\^\\top ?", lambda found: "ᵀ" if "top" in found[0] else "", text)
+
+
+def quiz(lesson: Lesson, language: str) -> str:
+    """The vote of a lesson as a quiz of one question (IMS Common Cartridge 1.1, section 5; QTI 1.2.1)."""
+    vote = read_vote(lesson, language)
+    labels = {f"answer-{number}": answer for number, answer in enumerate(vote.answers, 1)}
+    right = next(name for name, answer in labels.items() if answer == vote.right)
+    choices = "".join(
+        f'<response_label ident="{name}">{_material(answer)}</response_label>' for name, answer in labels.items()
+    )
+    exam = {"cc_profile": "cc.exam.v0p1", "qmd_assessmenttype": "Examination", "qmd_scoretype": "Percentage"}
+    return (
+        '<?xml version="1.0" encoding="UTF-8"?>\n'
+        '<questestinterop xmlns="http://www.imsglobal.org/xsd/ims_qtiasiv1p2">'
+        f'<assessment ident="{lesson.name}-vote" title="{html.escape(lesson.title)}">{_metadata(exam)}'
+        f'<section ident="{lesson.name}-section"><item ident="{lesson.name}-item">'
+        f"<itemmetadata>{_metadata({'cc_profile': 'cc.multiple_choice.v0p1'})}</itemmetadata>"
+        f'<presentation>{_material(vote.question)}<response_lid ident="vote" rcardinality="Single">'
+        f"<render_choice>{choices}</render_choice></response_lid></presentation>"
+        '<resprocessing><outcomes><decvar maxvalue="100" minvalue="0" varname="SCORE" vartype="Decimal"/></outcomes>'
+        f'<respcondition continue="No"><conditionvar><varequal respident="vote">{right}</varequal></conditionvar>'
+        '<setvar action="Set" varname="SCORE">100</setvar></respcondition></resprocessing>'
+        "</item></section></assessment></questestinterop>\n"
+    )
+
+
+def _material(text: str) -> str:
+    return f'<material><mattext texttype="text/plain">{html.escape(text)}</mattext></material>'
+
+
+def _metadata(fields: dict[str, str]) -> str:
+    pairs = (f"<fieldlabel>{name}</fieldlabel><fieldentry>{value}</fieldentry>" for name, value in fields.items())
+    inner = "".join(f"<qtimetadatafield>{pair}</qtimetadatafield>" for pair in pairs)
+    return f"<qtimetadata>{inner}</qtimetadata>"
 
 
 def read_lesson(path: Path) -> Lesson:
@@ -124,23 +199,26 @@ def teacher_pages(language: str, address: str) -> dict[str, str]:
 
 
 def cartridge(language: str, address: str) -> dict[str, str]:
-    """The files of the Common Cartridge by name: a manifest, and for each lesson its page and its sheet."""
+    """The files of the Common Cartridge by name: a manifest, and for each lesson its page, its sheet and its vote."""
     files, entries, resources = {}, [], []
     title = (HERE / language / "index.md").read_text("utf-8").split("\n")[0].removeprefix("# ")
     for lesson in read_lessons(language):
-        parts = {
+        pages = {
             f"{lesson.name}.html": (lesson.title, _student_page(lesson)),
             f"{lesson.name}-sheet.html": (lesson.headings["sheet"], _sheet(lesson, language)),
         }
-        inner = ""
-        for name, (label, text) in parts.items():
-            reference = "r-" + name.removesuffix(".html")
+        for name, (label, text) in pages.items():
             files[name] = page(label, text, language, address)
+        files[f"{lesson.name}-vote.xml"] = quiz(lesson, language)
+        parts = {name: (label, "webcontent") for name, (label, _) in pages.items()}
+        parts[f"{lesson.name}-vote.xml"] = lesson.headings["vote"], "imsqti_xmlv1p2/imscc_xmlv1p1/assessment"
+        inner = ""
+        for name, (label, kind) in parts.items():
+            reference = f"r-{Path(name).stem}"
             named = f"<title>{html.escape(label)}</title>"
             inner += f'<item identifier="i-{reference}" identifierref="{reference}">{named}</item>'
-            resources.append(
-                f'<resource identifier="{reference}" type="webcontent" href="{name}"><file href="{name}"/></resource>'
-            )
+            href = f' href="{name}"' if kind == "webcontent" else ""  # a quiz has none in the profile
+            resources.append(f'<resource identifier="{reference}" type="{kind}"{href}><file href="{name}"/></resource>')
         entries.append(f'<item identifier="{lesson.name}"><title>{html.escape(lesson.title)}</title>{inner}</item>')
     files["imsmanifest.xml"] = _manifest(language, title, "".join(entries), "".join(resources))
     return files
