@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Writes the table of kernels in docs/conventions.md: weights of two queries over five keys, in the pinned versions below.
 #
-# Run 2026-11-28 on a CPU, each library in an environment that had it installed.
+# Run 2026-11-29 on a CPU, each library in an environment that had it installed.
 source "$(dirname "$0")/environment.bash"
 PAGE=$(realpath "$(dirname "$0")/../docs/conventions.md")
 export PAGE

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -24,7 +24,7 @@ from ui.text.translations import device_name, explain, first_line
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubError, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
-from viz_core.lab.runs import read_card
+from viz_core.lab.runs import Window, read_card
 from viz_core.trace.sites import group_uncovered, ranges
 
 Result = TypeVar("Result")
@@ -247,15 +247,13 @@ def errors_reported(chapter: Chapter) -> Iterator[None]:
         st.error(chapter.words("failed", reason=first_line(error)), icon=":material/memory:")
 
 
-def model_card(chapter: Chapter, card: HubCard) -> None:
-    """Card of a loaded model."""
+def model_card(chapter: Chapter, card: HubCard, seen: tuple[Window, ...] = (), num_tokens: int = 0) -> None:
+    """Card of a loaded model, with the windows that its layers had in a run of so many tokens."""
     words = chapter.words
     layers = " + ".join(str(count) for count in card.num_layers.values())
     grouped = card.num_key_heads != card.num_heads
     heads = words("heads-grouped", heads=card.num_heads, keys=card.num_key_heads) if grouped else card.num_heads
     schemes = [words(f"scheme.{scheme}") for scheme in card.positions] or words("scheme.none")
-    if card.window:
-        schemes = words("scheme-window", schemes=schemes, window=f"{card.window:,}")
     title = title_of(card.name)
     st.markdown(f"**{escape(title)}**" + (f"  `{card.name}`" if title != card.name else ""))
     chapter.text(
@@ -277,11 +275,23 @@ def model_card(chapter: Chapter, card: HubCard) -> None:
         memory=human_bytes(card.memory),
         recording=words("recording-maps" if card.recording == "maps" else "recording-keys"),
     )
+    for window in seen:
+        reach = {"left": f"{window.left:,}", "right": f"{window.right:,}"}
+        chapter.text("card-window", stack=window.stack, layers=_numbers(window.layers), **reach)
+    if card.window and num_tokens and not seen:
+        name = "card-window-unused" if num_tokens > card.window else "card-window-unseen"
+        chapter.text(name, window=f"{card.window:,}", tokens=f"{num_tokens:,}")
     for row, numbers in group_uncovered(card.unrecorded).items():
-        layers = ranges(number + 1 for number in numbers).replace(" to ", "–")
-        chapter.text(f"unrecorded.{row.code}", layers=layers, stack=escape(row.stack), module=escape(row.module))
+        chapter.text(
+            f"unrecorded.{row.code}", layers=_numbers(numbers), stack=escape(row.stack), module=escape(row.module)
+        )
     if card.unused:
         chapter.text("unused", parts=[f"`{part}`" for part in card.unused])
+
+
+def _numbers(layers: Iterable[int]) -> str:
+    """Numbers of layers, from 1, as ranges."""
+    return ranges(number + 1 for number in layers).replace(" to ", "–")
 
 
 def _reads(words: Words, card: HubCard) -> str:

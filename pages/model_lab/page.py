@@ -35,7 +35,7 @@ from ui.compute.models import evaluate, evaluate_model, map_groups
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
-from viz_core.lab.runs import position_schemes, shows_contributions
+from viz_core.lab.runs import position_schemes, shows_contributions, windows
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.trace import attend, attention_weights
 from viz_core.view.hub import initial_state
@@ -131,7 +131,7 @@ def exercises(*names: str) -> None:
 
 
 sections = {
-    "card": lambda: model_card(chapter, card),
+    "card": lambda: model_card(chapter, card, evaluate(request, windows), len(result.tokens)),
     "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
     "lens": (lambda: lens(chapter, card, request)) if card.kind_class.has_lens(card.head) else None,
     "two-sentences": (lambda: two_sentences(chapter, card, model)) if takes_two_sentences(card) else None,

@@ -41,7 +41,7 @@ class HubCard:
         width: of the hidden states.
         num_parameters: each counted once.
         positions: schemes in use: "learned", "sinusoidal", "rotary", "t5", "alibi"; () for none that is known.
-        window: keys a query of a sliding-window layer sees; None where every layer sees all.
+        window: the setting of a sliding window, whatever layers make of it (`viz_core.lab.runs.windows`); None without.
         tokenizer: its algorithm, like "WordPiece"; "" for vision models.
         vocabulary_size: of the tokenizer; 0 for vision models.
         picture_size, patch_size: height and width in pixels of what a vision model sees; None for the others.

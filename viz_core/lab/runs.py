@@ -7,7 +7,7 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 import torch
-from jaxtyping import Float
+from jaxtyping import Bool, Float
 from torch import Tensor
 
 from viz_core.hub import HubCard, HubModel, HubRun, Maps, Positions, TimedWord
@@ -22,6 +22,7 @@ from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall, site_of
 from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Projected
+from viz_core.trace.weights import is_masked
 
 CLAIMED_ROWS = 256
 """So many rows of each map are held to the claims."""
@@ -118,6 +119,41 @@ def picture_shares(_model: HubModel, run: HubRun, token: int) -> Float[np.ndarra
     places = np.concatenate([grid.places.ravel() for grid in run.patches])
     layers = [call.site for call in run.trace if call.stack == "decoder"]
     return np.stack([row_of_heads(_model, run, site, token)[:, places].sum(axis=1) for site in layers])
+
+
+class Window(NamedTuple):
+    """How far queries of some layers may attend, in tokens before and after their own at most; numbers from 0."""
+
+    stack: str
+    left: int
+    right: int
+    layers: tuple[int, ...]
+
+
+def windows(_model: HubModel, run: HubRun) -> tuple[Window, ...]:
+    """The windows of self-attention in a run, by the masks that its layers used, whatever a setting says.
+
+    A layer has none whose last token may attend to the first; () for pictures and sounds.
+    """
+    found = dict[tuple[str, int, int], list[int]]()
+    if run.grid is not None or run.sound is not None:
+        return ()
+    for maps in run.maps:
+        for call in maps.calls if maps.id.endswith("-self") and maps.frame is None else ():
+            may_end()
+            n = len(maps.text_keys)
+            back = torch.arange(n)[:, None] - torch.arange(n)
+            reach = back[_visible(call)[-n:, -n:]]
+            if reach.numel() and int(reach.max()) < n - 1:
+                found.setdefault((call.stack, int(reach.max()), -int(reach.min())), []).append(call.layer)
+    return tuple(Window(*window, tuple(layers)) for window, layers in found.items())
+
+
+def _visible(call: AttentionCall) -> Bool[Tensor, "queries keys"]:
+    """Return which keys the first head's scores are not masked for; of whole maps which have a weight in any head."""
+    if call.signed or not isinstance(call.source, Projected):
+        return call.weights()[0].any(dim=0)
+    return ~is_masked(call.source.scores(slice(0, 1), slice(None)))[0, 0].cpu()
 
 
 def shows_contributions(model: HubModel, run: HubRun) -> bool:

@@ -22,7 +22,7 @@ _HEADS = "num_heads num_attention_heads num_attn_heads n_heads n_head nhead head
 
 _PARTS = re.compile(
     r"Longformer|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
-    r"|Autoformer|Nystrom|Deformable|LinearSelf|EfficientAdditive|MaskUnit|Assign"
+    r"|Autoformer|Gemma\w+Audio|Nystrom|Deformable|LinearSelf|EfficientAdditive|MaskUnit|Assign"
     r"|FactorAttn|CrossCovariance|Outlook|SplitAttn|SelectiveKernel|ChannelAttention|HaloAttn|XCA$|SpatialTransformerBlock"
 )
 """Classes whose softmax weighs parts of the keys, or no keys: windows, blocks, lags, sampled points, groups,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -82,6 +83,21 @@ def test_every_scheme_shows_its_card_its_maps_and_its_positions(
     shown = {"bert": "A vector of", "llama": "Rotary positions turn 4 pairs"}
     shown |= {"t5": "8 buckets of offsets", "bloom": "a fixed slope for each of 4 heads"}
     assert shown[family] in page_text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        (
+            "The cat sat on the mat.",
+            r"Layers 1 of `decoder`: a token attends to at most 4 tokens before it and 0 after",
+        ),
+        ("A", r"names a window of 5 tokens; this text has \d, too few to see it"),
+    ],
+)
+def test_the_card_shows_the_window_that_layers_had(open_page: OpenPage, folders: Path, text: str, shown: str) -> None:
+    state = {"ml-open-card": "true", "open-all": "false", "ml-start": text, "ml-new": "0"}
+    assert re.search(shown, texts(open_page("model-lab", **{"ml-model": "gpt-oss"} | state)))
 
 
 def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, folders: Path) -> None:

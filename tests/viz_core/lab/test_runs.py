@@ -11,7 +11,7 @@ import torch
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.hub.test_speech import ALIGNING, SOUND
 from viz_core.hub import HubModel, HubRun, load_hub
-from viz_core.lab.runs import compare_heads, over_time
+from viz_core.lab.runs import Window, compare_heads, over_time, windows
 from viz_core.maps.measures import total_variation
 
 TinyModel = Callable[[str], HubModel]
@@ -46,6 +46,43 @@ def test_a_head_whose_queries_were_changed_is_named_first_and_its_layer_stays(ti
     own, other = (run.trace["encoder.0.self"].weights(head=2)[0] for run in (first, second))
     assert kind.heads[0].change == pytest.approx(float((own - other).abs().sum()) / 2 / len(own), abs=1e-6)
     assert compare_heads(first, first)[0].heads[0] == (0.0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("family", "expected"),
+    [
+        ("mistral", {0: (4, 0), 1: (4, 0)}),
+        ("gemma2", {0: (4, 0)}),  # every second layer has none
+        ("gpt-oss", {0: (4, 0)}),  # a sink stands before the tokens
+        ("bloom", {}),
+        ("bert", {}),
+        ("t5", {}),
+    ],
+)
+def test_windows_are_those_of_the_maps_whatever_the_setting(
+    tiny_model: TinyModel, family: str, expected: dict[int, tuple[int, int]]
+) -> None:
+    model = tiny_model(family)
+    run = model.run(TEXT)
+    found = windows(model, run)
+    assert {layer: (each.left, each.right) for each in found for layer in each.layers} == expected
+    maps = run.maps[0]
+    for call in maps.calls:
+        offsets = [i - j for i, j in call.weights()[0, :, :, -len(maps.text_keys) :].amax(dim=0).nonzero().tolist()]
+        assert (max(offsets), -min(offsets)) == expected.get(call.layer, (len(maps.text_keys) - 1, -min(offsets)))
+    short = model.run("A")
+    if len(short.tokens) <= 5:
+        assert windows(model, short) == ()
+
+
+def test_a_window_on_both_sides(tiny_model: TinyModel) -> None:
+    model = tiny_model("bert")
+    run = model.run(TEXT)
+    n = len(run.tokens)
+    near = (torch.arange(n)[:, None] - torch.arange(n)).abs() <= 2
+    source = replace(run.trace["encoder.0.self"].source, mask=near[None, None])  # type: ignore[type-var]
+    run.trace.put("encoder.0.self", source)
+    assert windows(model, run) == (Window("encoder", 2, 2, (0,)),)
 
 
 def test_signed_rows_are_scaled_before_they_are_compared(tmp_path: Path) -> None:
