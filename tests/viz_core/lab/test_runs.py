@@ -79,8 +79,8 @@ def test_a_window_on_both_sides(tiny_model: TinyModel) -> None:
     model = tiny_model("bert")
     run = model.run(TEXT)
     n = len(run.tokens)
-    near = (torch.arange(n)[:, None] - torch.arange(n)).abs() <= 2
-    source = replace(run.trace["encoder.0.self"].source, mask=near[None, None])  # type: ignore[type-var]
+    visible = (torch.arange(n)[:, None] - torch.arange(n)).abs() <= 2
+    source = replace(run.trace["encoder.0.self"].source, mask=visible[None, None])  # type: ignore[type-var]
     run.trace.put("encoder.0.self", source)
     assert windows(model, run) == (Window("encoder", 2, 2, (0,)),)
 
