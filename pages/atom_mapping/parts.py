@@ -1,0 +1,264 @@
+"""The main figure, a reaction whose product atoms light reactant atoms; and the sections on how it was found."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any, Literal
+
+import numpy as np
+import pandas as pd
+import streamlit as st
+from PIL import Image
+
+from pages.atom_mapping.figures import heads_figure
+from ui.blocks.over_picture import weights_image
+from ui.chapter.chapter import Chapter
+from ui.compute.models import evaluate_model, map_groups
+from ui.text.head_names import head_place
+from ui.text.numbers import localised
+from ui.text.translations import explain
+from ui.text.words import current_language
+from ui.widgets.attention_view import ViewState
+from ui.widgets.component import component
+from viz_core.lab.atom_maps import MODEL, Reaction, ReactionError, head_weights, read_reaction, strongest_atoms
+from viz_core.lab.molecules import draw_molecules
+from viz_core.runtime.assets import ASSETS, reading
+
+if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is opened needs
+    from serving.requests.hub import HubModelSpec
+
+OWN = "own"
+FIRST = "suzuki"
+_MAX_CHARACTERS = 600
+_mount = component("places")
+
+
+@lru_cache(maxsize=2)
+def _recorded(name: str) -> dict[str, Any]:
+    """Results of `python -m recipes atom-maps`."""
+    path = ASSETS / "atoms" / f"{name}.json"
+    with reading(path):
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        return content
+
+
+def reactions() -> dict[str, Any]:
+    """The twenty reactions, each by version."""
+    found: dict[str, Any] = _recorded("reactions")["reactions"]
+    return found
+
+
+def numbers_of(data: Literal["golden", "twenty"]) -> dict[str, Any]:
+    """Scores of all heads on the reactions mapped by hand, or on the twenty."""
+    return _recorded("scores") if data == "golden" else _recorded("reactions")["scores"]
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What the controls ask for: one of the twenty in a version, or a text; layer and head from 0."""
+
+    name: str
+    version: str
+    text: str
+    head: tuple[int, int]
+
+    @property
+    def smiles(self) -> str:
+        """The reaction as it is drawn intact."""
+        return self.text if self.name == OWN else str(reactions()[self.name][self.version]["smiles"])
+
+
+def choose_reaction(chapter: Chapter) -> tuple[Choice, str]:
+    """Draw the controls; return what they ask for, and what is broken of it."""
+    controls, best = chapter.controls, tuple(_recorded("reactions")["head"])
+    name = str(controls.select("reaction", (*reactions(), OWN), FIRST))
+    version, text, broken = "canonical", "", ""
+    if name == OWN:
+        text = controls.text("smiles", "CCO.CC(=O)Cl>>CCOC(C)=O", _MAX_CHARACTERS)
+    else:
+        version = str(controls.choice("version", ("canonical", "reordered"), "canonical"))
+    with controls.more():
+        names = {f"{i + 1}.{j + 1}": head_place(i + 1, j + 1) for i in range(12) for j in range(8)}
+        head = str(controls.select("head", tuple(names), f"{best[0] + 1}.{best[1] + 1}", names.__getitem__))
+    if name != OWN and "missing" in reactions()[name]:
+        broken = chapter.break_it("missing")
+    layer, _, number = head.partition(".")
+    return Choice(name, version, text, (int(layer) - 1, int(number) - 1)), broken
+
+
+def model_spec() -> HubModelSpec:
+    """The model that ships."""
+    from serving.requests.hub import HubModelSpec
+
+    return HubModelSpec(MODEL, offline=True)
+
+
+def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
+    """Draw the molecules and the claim; a sentence in their place where the text is no reaction."""
+    entry = {"smiles": choice.text} if choice.name == OWN else reactions()[choice.name][setting or choice.version]
+    try:
+        reaction = read_reaction(entry["smiles"])
+        recorded = "weights" in entry and choice.head == tuple(_recorded("reactions")["head"])
+        weights = np.array(
+            entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, entry["smiles"], *choice.head)
+        )
+        drawing = entry.get("molecules") or _drawing(chapter, reaction)
+    except ValueError as error:  # what is wrong with the text, or more tokens than the model takes
+        st.warning(explain(error), icon=":material/edit:")
+        return
+    truth = entry.get("truth", [])
+    strongest = strongest_atoms(weights, reaction)
+    if truth:
+        right = count_right(entry, weights)
+        with chapter.claim_row("main"):
+            chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
+    _mount(
+        key=chapter.parts.unique_key("places"),
+        data=_payload(chapter, reaction, drawing, weights, truth, strongest.tolist()),
+    )
+    chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
+
+
+def count_right(entry: dict[str, Any], weights: np.ndarray | None = None) -> int:
+    """Return how many product atoms have a right reactant atom, or one equivalent to it, as the strongest."""
+    own = np.array(entry["weights"]) if weights is None else weights
+    found = strongest_atoms(own, read_reaction(entry["smiles"])).tolist()
+    return sum(atom in right for atom, right in zip(found, entry["truth"], strict=True))
+
+
+def _drawing(chapter: Chapter, reaction: Reaction) -> list[dict[str, Any]] | None:
+    """The molecules of a typed reaction, or None after a sentence: without RDKit, or where it reads other atoms."""
+    try:
+        found = draw_molecules("".join(reaction.tokens))
+    except ImportError:
+        st.caption(chapter.words("no-rdkit"))
+        return None
+    except ReactionError as error:
+        st.caption(explain(error))
+        return None
+    return found if sum(len(each["atoms"]) for each in found) == len(reaction.elements) else None
+
+
+def _payload(
+    chapter: Chapter,
+    reaction: Reaction,
+    drawing: list[dict[str, Any]] | None,
+    weights: np.ndarray,
+    truth: list[list[int]],
+    strongest: list[int],
+) -> bytes:
+    words, n = chapter.words, reaction.num_reactants
+    sides = [(words("atom.reactant"), 0), (words("atom.product"), n)]
+    names = [
+        sides[place >= n][0].format(atom=f"{symbol}{place - sides[place >= n][1] + 1}")
+        for place, symbol in enumerate(reaction.elements)
+    ]
+    content = {
+        "drawing": drawing and [{**each, "second": each["product"]} for each in drawing],
+        "tokens": reaction.tokens,
+        "places": reaction.places,
+        "names": names,
+        "numKeys": n,
+        "weights": np.round(weights.astype(float), 3).tolist(),
+        "truth": truth,
+        "strongest": strongest,
+        "start": n,
+        "words": words.group("places"),
+        "language": words.language,
+    }
+    return json.dumps(content, ensure_ascii=False).encode()
+
+
+def find(chapter: Chapter) -> None:
+    """Draw the accuracy of every head, and say how far the first is ahead."""
+    data = chapter.controls.choice("data", ("golden", "twenty"), "golden")
+    scores = numbers_of("twenty" if data == "twenty" else "golden")
+    chapter.text("find", reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}")
+    ahead = scores["best_minus_next"]
+    values = {
+        "best": head_place(*(each + 1 for each in scores["best"])),
+        "next": head_place(*(each + 1 for each in scores["next"])),
+        "accuracy": f"{scores['table']['best']['atoms']['mean']:.1%}",
+        **{name: f"{100 * ahead[name]:+.2f}" for name in ("mean", "low", "high")},
+    }
+    chapter.figure("heads", heads_figure(scores, chapter.words.group("figure")), **values)
+
+
+def table(chapter: Chapter) -> None:
+    """Draw accuracies side by side, and the kinds of errors."""
+    scores, words = numbers_of("golden"), chapter.words
+    columns, rows = words.group("column"), []
+    layer, head = _recorded("reactions")["head"]
+    places = {name: head_place(*(each + 1 for each in scores[key])) for name, key in _PLACES.items()}
+    own = {"atoms": {part: scores["heads"][part][layer][head] for part in ("mean", "low", "high")}}
+    read = head_place(layer + 1, head + 1)  # the one that RXNMapper reads
+    for name, found in {"read": own, **scores["table"]}.items():
+        row = {columns["method"]: words(f"method.{name}", head=places.get(name, read))}
+        rows.append(row | {columns[part]: _with_interval(found.get(part), words.language) for part in _MEASURED})
+    chapter.text("table", reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}", head=read)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    errors = scores["errors"]
+    wrong = sum(count for kind, count in errors.items() if kind != "symmetry")
+    chapter.text("errors", head=read, wrong=f"{wrong:,}", **{kind: f"{count:,}" for kind, count in errors.items()})
+
+
+_PLACES = {"best": "best", "next": "next", "other-head": "other_head"}
+_MEASURED = ("atoms", "reactions")
+
+
+def _with_interval(found: dict[str, float] | None, language: str) -> str:
+    if found is None:
+        return "–"
+    mean, low, high = (localised(f"{100 * found[part]:.1f}", language) for part in ("mean", "low", "high"))
+    return f"{mean}% [{low}; {high}]"
+
+
+def maps(chapter: Chapter, choice: Choice) -> None:
+    """Draw the maps of all 96 heads on the reaction, computed here."""
+    from serving.requests.hub import HubRequest, RunInputs
+
+    try:
+        text = "".join(read_reaction(choice.smiles).tokens)
+        groups = map_groups(HubRequest(model_spec(), RunInputs(text)), "model-lab", current_language())
+    except ValueError as error:
+        st.warning(explain(error), icon=":material/edit:")
+        return
+    chapter.attention_view(groups, ViewState("encoder-self", *choice.head))
+
+
+def switched_off(chapter: Chapter) -> None:
+    """Draw what switching heads off costs where a product atom is hidden."""
+    recorded, words = _recorded("reactions"), chapter.words
+    scores = recorded["scores"]
+    names = {
+        "head": head_place(*(each + 1 for each in recorded["head"])),
+        "other": head_place(recorded["head"][0] + 1, scores["other_head"][1] + 1),
+        "number": recorded["head"][1] + 1,
+    }
+    columns = words.group("column")
+    rows = [
+        {columns["off"]: words(f"off.{name}", **names), columns["probability"]: _with_interval(found, words.language)}
+        for name, found in recorded["off"].items()
+    ]
+    chapter.text("off", **names)
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+
+
+def twenty(chapter: Chapter) -> None:
+    """State the rule of the twenty reactions, and draw them with how many atoms are right."""
+    columns, rows = chapter.words.group("column"), []
+    for name, versions in reactions().items():
+        row = {columns["reaction"]: chapter.words(f"option.{name}")}
+        for version in ("canonical", "reordered"):
+            entry = versions[version]
+            row[columns[version]] = f"{count_right(entry)} / {len(entry['truth'])}"
+        rows.append(row | {columns["smiles"]: versions["canonical"]["smiles"]})
+    chapter.text("rule")
+    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+
+
+def gallery_picture() -> Image.Image:
+    """Weights of the head that maps atoms: a row a product atom, a column a reactant atom."""
+    return weights_image(np.array(reactions()[FIRST]["canonical"]["weights"], dtype=np.float32))

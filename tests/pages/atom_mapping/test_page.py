@@ -1,0 +1,44 @@
+"""The chapter on atom mapping: what it opens with, what it refuses, and its scores."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from pages.atom_mapping.parts import count_right, numbers_of, reactions
+from tests.pages.reading import claim_names, drawn
+from tests.visits import Visits
+from ui.text.words import load_words
+
+CHAPTER = "atom-mapping"
+WORDS = load_words(CHAPTER, "en")
+
+
+def test_opens_with_the_scores_of_all_heads(visits: Visits) -> None:
+    app = visits(CHAPTER)
+    assert not app.exception
+    assert "right" in claim_names(app)
+    scores = numbers_of("golden")
+    drawn_heads = np.array([trace["y"] for trace in drawn(app, "heads")[:8]]).T
+    np.testing.assert_allclose(drawn_heads, scores["heads"]["mean"], atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("text", "why"), [("CXx>>C", "Xx is no atom or bond"), ("CCO", "then >> once"), ("C1CC>>C", "Ring 1 is opened")]
+)
+def test_what_is_no_reaction_is_said(visits: Visits, text: str, why: str) -> None:
+    app = visits(CHAPTER, **{"open-all": "false", "am-reaction": WORDS("option.own"), "am-smiles": text})
+    assert not app.exception
+    assert any(why in warning.value.replace("\\", "") for warning in app.warning)
+
+
+def test_the_words_agree_with_the_scores() -> None:
+    """The prediction, how far the others come, and that no atom of a missing reactant has an answer."""
+    means = np.array(numbers_of("golden")["heads"]["mean"])
+    assert [tuple(place) for place in np.argwhere(means >= 0.7)] == [(layer, 5) for layer in range(2, 12)]
+    assert np.delete(means, 5, axis=1).max() < 0.535
+    assert numbers_of("golden")["best_minus_next"]["low"] < 0 < numbers_of("golden")["best_minus_next"]["high"]
+    for versions in reactions().values():
+        assert count_right(versions.get("missing", versions["canonical"])) <= len(versions["canonical"]["truth"])
+        assert all([] not in each["truth"] for name, each in versions.items() if name != "missing")
+        assert "missing" not in versions or [] in versions["missing"]["truth"]
