@@ -116,7 +116,7 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
             chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
     _mount(
         key=chapter.parts.unique_key("places"),
-        data=_payload(chapter, reaction, drawing, weights, truth, strongest.tolist()),
+        data=_payload(chapter, reaction, drawing, weights, truth, strongest.tolist(), _start(choice)),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
 
@@ -126,6 +126,13 @@ def count_right(entry: dict[str, Any], weights: np.ndarray | None = None) -> int
     own = np.array(entry["weights"]) if weights is None else weights
     found = strongest_atoms(own, read_reaction(entry["smiles"])).tolist()
     return sum(atom in right for atom, right in zip(found, entry["truth"], strict=True))
+
+
+def _start(choice: Choice) -> int:
+    """The product atom that is chosen at first: one whose reactant can be left out, where the spelling is the same."""
+    versions = {} if choice.name == OWN or choice.version != "canonical" else reactions()[choice.name]
+    truth: list[list[int]] = versions.get("missing", {}).get("truth", [])
+    return next((atom for atom, right in enumerate(truth) if not right), 0)
 
 
 def _drawing(chapter: Chapter, reaction: Reaction) -> list[dict[str, Any]] | None:
@@ -148,6 +155,7 @@ def _payload(
     weights: np.ndarray,
     truth: list[list[int]],
     strongest: list[int],
+    start: int,
 ) -> bytes:
     words, n = chapter.words, reaction.num_reactants
     sides = [(words("atom.reactant"), 0), (words("atom.product"), n)]
@@ -156,7 +164,8 @@ def _payload(
         for place, symbol in enumerate(reaction.elements)
     ]
     content = {
-        "drawing": drawing and [{**each, "second": each["product"]} for each in drawing],
+        "drawing": drawing,
+        "terms": ["reactant", "product"],
         "tokens": reaction.tokens,
         "places": reaction.places,
         "names": names,
@@ -164,7 +173,7 @@ def _payload(
         "weights": np.round(weights.astype(float), 3).tolist(),
         "truth": truth,
         "strongest": strongest,
-        "start": n,
+        "start": n + start,
         "words": words.group("places"),
         "language": words.language,
     }

@@ -30,7 +30,11 @@ BOOK = {
     "viz_core.trace": "attend attention_weights",
 }
 FLOORS = ("viz_core.attention.", "viz_core.positional.", "viz_core.models.", "viz_core.trace.")
-OTHER_FLOORS = {"model_lab": ("viz_core.hub.attention",), "heads": ("viz_core.maps.register",)}
+OTHER_FLOORS = {
+    "model_lab": ("viz_core.hub.attention",),
+    "heads": ("viz_core.maps.register",),
+    "atom_mapping": ("viz_core.lab.atom_maps",),
+}
 
 
 def shown_code(chapter: str) -> list[Any]:

@@ -131,6 +131,7 @@ _BROKEN = {
     "learning": "untrained",
     "model-lab": "no-mask",
     "heads": "no-chance",
+    "atom-mapping": "missing",
 }
 """By chapter, a wrong formula that its main figure offers."""
 

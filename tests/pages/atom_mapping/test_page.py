@@ -24,7 +24,14 @@ def test_opens_with_the_scores_of_all_heads(visits: Visits) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "why"), [("CXx>>C", "Xx is no atom or bond"), ("CCO", "then >> once"), ("C1CC>>C", "Ring 1 is opened")]
+    ("text", "why"),
+    [
+        ("CXx>>C", "Xx is no atom or bond"),
+        ("CCO", "then >> once"),
+        ("C1CC>>C", "Ring 1 is opened"),
+        ("<script>alert(1)</script>", "is no atom or bond"),
+        ("C" * 300 + ">>" + "C" * 290, "the model takes at most 512"),
+    ],
 )
 def test_what_is_no_reaction_is_said(visits: Visits, text: str, why: str) -> None:
     app = visits(CHAPTER, **{"open-all": "false", "am-reaction": WORDS("option.own"), "am-smiles": text})
