@@ -135,8 +135,8 @@ function select(view, place) {
     }
     if (node.number) node.number.textContent = weights.get(other) >= 0.1 ? percent.format(weights.get(other)) : "";
   }));
-  const said = sentence(view, place, links, right);
-  view.parts.say.textContent = said[0].toUpperCase() + said.slice(1);
+  const text = sentence(view, place, links, right);
+  view.parts.say.textContent = text[0].toUpperCase() + text.slice(1);
 }
 
 function sentence({ data, percent }, place, links, right) {
