@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
-    from viz_core.view.grouping import Tokens
+    from viz_core.view.grouping import Names, Tokens
     from viz_core.view.notebook import ViewHandle
 
 
@@ -28,6 +28,7 @@ class _Callable(ModuleType):
         *,
         row: int | None = None,
         language: str = "en",
+        labels: "Names | None" = None,
     ) -> "ViewHandle":
         """Show every head of what was recorded in a notebook cell.
 
@@ -50,6 +51,8 @@ class _Callable(ModuleType):
             row: which row of the batch, the first unless given. An array of four axes by itself needs it: its first
                 axis may be layers.
             language: of the words around the maps, as a BCP 47 tag.
+            labels: names of one's own for the tokens of a HubRun, one for each of `run.tokens`; or by the names of its
+                fields, {"tokens": [...], "target_tokens": [...]}.
 
         Raises:
             ValueError: if that is nothing that can be shown, it holds no attention, or the tokens are not as many as
@@ -57,7 +60,7 @@ class _Callable(ModuleType):
         """
         from viz_core.view.show import show
 
-        return show(what, tokens, keys, row, language)
+        return show(what, tokens, keys, row, language, labels)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -65,6 +65,19 @@ def open_run(run: HubRun, language: str) -> tuple[tuple[MapGroup, ...], ViewStat
     return groups, initial_state(groups, run)
 
 
+def relabelled(run: HubRun, labels: Sequence[object] | Mapping[str, Sequence[object]]) -> HubRun:
+    """The run with names of one's own for its tokens; ValueError unless there is one for each."""
+    given = labels if isinstance(labels, Mapping) else {"tokens": labels}
+    fields = {name: getattr(run, name) for name in ("tokens", "decoder_tokens", "target_tokens")}
+    for name, names in given.items():
+        if name not in fields:
+            raise ValueError(f"labels: expected {', '.join(fields)}, got {name!r}")
+        if isinstance(names, str) or len(names) != len(fields[name]):
+            raise ValueError(f"labels: expected a sequence of {len(fields[name])} {name}, got {len(names)}")
+        fields[name] = tuple(replace(each, label=str(own)) for each, own in zip(fields[name], names, strict=True))
+    return replace(run, **fields)
+
+
 def run_shipped(name: str, text: str, **options: Any) -> HubRun:
     """The run of a text by a model that ships."""
     return load_hub(name, offline=True).run(text, **options)

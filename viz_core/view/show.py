@@ -3,11 +3,12 @@
 from collections.abc import Callable
 from importlib import import_module
 from importlib.util import find_spec
+from typing import Any
 
 from viz_core.trace import AttentionCall, Trace
 from viz_core.trace.arguments import is_index
 from viz_core.trace.trace import EMPTY_TRACE_HINT
-from viz_core.view.grouping import Tokens, check_tokens, group_calls, read_tokens, weight_calls
+from viz_core.view.grouping import Names, Tokens, check_tokens, group_calls, read_tokens, weight_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView, ViewHandle
 from viz_core.view.state import ViewState
@@ -15,17 +16,26 @@ from viz_core.view.state import ViewState
 Opening = tuple[tuple[MapGroup, ...], ViewState]
 """Groups, and what of them is open at first."""
 
+_RUN = "viz_core.hub.runs.run.HubRun"
 # Functions that know a result. They are imported when such a result is shown: a model of Hugging Face brings much
 # along, and where none has run, what it takes may not even be installed.
 _OPENERS = {
     "viz_core.pretrained.translation.Translation": "viz_core.view.shipped:open_translation",
     "viz_core.pretrained.classifier.Classification": "viz_core.view.shipped:open_classification",
-    "viz_core.hub.runs.run.HubRun": "viz_core.view.hub:open_run",
+    _RUN: "viz_core.view.hub:open_run",
 }
 
 
-def show(what: object, tokens: Tokens | None, keys: Tokens | None, row: int | None, language: str) -> ViewHandle:
+def show(
+    what: Any, tokens: Tokens | None, keys: Tokens | None, row: int | None, language: str, labels: Names | None = None
+) -> ViewHandle:
     """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame."""
+    if labels is not None:
+        if not any(f"{kind.__module__}.{kind.__qualname__}" == _RUN for kind in type(what).__mro__):
+            raise ValueError(f"labels: expected those of a HubRun, got a {type(what).__name__}: give tokens and keys")
+        from viz_core.view.hub import relabelled
+
+        what = relabelled(what, labels)
     groups, state = _open(what, tokens, keys, row, language)
     if find_spec("anywidget") is None:
         return AttentionView(groups, state, language=language)

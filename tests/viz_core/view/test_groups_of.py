@@ -263,6 +263,22 @@ def test_results_are_written_in_a_line(translation: Translation, classification:
         assert len(repr(what)) < 400
 
 
+def test_tokens_of_a_run_have_labels_of_ones_own(run: HubRun) -> None:
+    names = [f"atom {place}" for place in range(len(run.tokens))]
+    for labels in (names, {"tokens": names}):
+        (group,) = view(run, labels=labels).groups
+        assert group.query_tokens == group.key_tokens == tuple(names)
+        assert torch.equal(group.calls[0].weights(), run.trace[0].weights())
+    for wrong, message in (
+        (names[1:], f"expected a sequence of {len(names)} tokens, got {len(names) - 1}"),
+        ({"words": names}, "expected tokens, decoder_tokens, target_tokens, got 'words'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            view(run, labels=wrong)
+    with pytest.raises(ValueError, match="those of a HubRun, got a Trace: give tokens and keys"):
+        view(run.trace, labels=names)
+
+
 def test_an_array_of_layers_is_told_from_a_batch_and_rows_from_columns() -> None:
     weights = torch.rand(2, 4, 6, 6).softmax(-1)
     with pytest.raises(ValueError, match="2 layers or as many texts"):
