@@ -97,7 +97,8 @@ def model_spec() -> HubModelSpec:
 
 def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
     """Draw the molecules and the claim; a sentence in their place where the text is no reaction."""
-    entry = {"smiles": choice.text} if choice.name == OWN else reactions()[choice.name][setting or choice.version]
+    own = choice.name == OWN
+    entry: dict[str, Any] = {"smiles": choice.text} if own else reactions()[choice.name][setting or choice.version]
     try:
         reaction = read_reaction(entry["smiles"])
         recorded = "weights" in entry and choice.head == tuple(_recorded("reactions")["head"])
@@ -186,7 +187,7 @@ def find(chapter: Chapter) -> None:
     scores = numbers_of("twenty" if data == "twenty" else "golden")
     chapter.text("find", reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}")
     ahead = scores["best_minus_next"]
-    values = {
+    values: dict[str, Any] = {
         "best": head_place(*(each + 1 for each in scores["best"])),
         "next": head_place(*(each + 1 for each in scores["next"])),
         "accuracy": f"{scores['table']['best']['atoms']['mean']:.1%}",
