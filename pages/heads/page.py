@@ -1,10 +1,12 @@
 """Heads: every head of a model as a point, what each attends to beyond chance, and what it is worth."""
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
 
 from pages.heads.live import Task, make_scan
+from pages.heads.marks import why_nothing
 from pages.heads.parts import card_of_head, narrow_and_broad, sources, table_section
 from pages.heads.plot import Plot, choose_plot, main_figure, maps_of_example
 from ui.chapter.chapter import Chapter
@@ -33,7 +35,7 @@ def code() -> None:
         chapter.downloads({"means": plot.table.part(plot.shown, "mean")})
 
 
-sections = {"code": code}
+sections: dict[str, Callable[[], None]] = {"marks": partial(why_nothing, chapter), "code": code}
 if isinstance(plot, Plot):
     sections = {
         "maps": partial(maps_of_example, chapter, plot),
