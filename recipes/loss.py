@@ -66,6 +66,24 @@ class _SmoothedCrossEntropy(torch.autograd.Function):
         return grad_hidden * scale.to(grad_hidden.dtype), grad_weight * scale, grad_bias * scale, None, None
 
 
+def distilled_cross_entropy(
+    log_p: Float[Tensor, "tokens vocab"],
+    taught: Float[Tensor, "tokens vocab"],
+    targets: Int[Tensor, " tokens"],
+    share: float,
+) -> Float[Tensor, ""]:
+    """Sum over tokens of -sum_v q_v log p_v with q = share p_teacher + (1 - share) one_hot.
+
+    Hinton, Vinyals and Dean (2015, "Distilling the Knowledge in a Neural Network"), at temperature 1.
+
+    Args:
+        log_p: log softmax of the student's scores.
+        taught: the teacher's probabilities.
+    """
+    own = log_p.gather(1, targets[:, None])
+    return -(share * (taught * log_p).sum() + (1 - share) * own.sum())
+
+
 @contextmanager
 def fast_pass(device: torch.device) -> Iterator[None]:
     """In this block, for this thread, products run in `fast_precision(device)`, and on a CPU attention by its formula.

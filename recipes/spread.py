@@ -22,13 +22,13 @@ from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
 from viz_core.trace import Trace
 
-FREE_ON_MARK, FREE_ON_KEY = 0.1, 0.25
+FREE_ON_MARK, FREE_ON_KEY = 0.25, 0.35
 """Weight beyond uniform attention that costs nothing: of a query on a mark, and of all queries on average on a key."""
 
 
 OFFSETS = {"<": -1, "=": 0, ">": 1}
 """Signs of guided heads: they attend to the token before, to their own, to the next."""
-GUIDED = 0.85
+GUIDED = 0.6
 """Weight on the token of its sign that a guided head is not asked to exceed: beyond it the softmax has no gradient."""
 
 
@@ -37,7 +37,7 @@ def token_penalty(
 ) -> Float[Tensor, ""]:
     """Mean weight beyond what is free: on the mark, and of each map's queries together on any one key.
 
-    mean_(b,h,i) relu(w_(i,mark) - (1/n_i + 0.1)) + mean_(b,h) sum_j relu(w_j - (u_j + 0.25)), where n_i is the number
+    mean_(b,h,i) relu(w_(i,mark) - (1/n_i + 0.25)) + mean_(b,h) sum_j relu(w_j - (u_j + 0.35)), where n_i is the number
     of keys that query i sees, w_j the mean weight on key j, and u_j the same of uniform attention. Queries that see
     one key or none count nowhere.
 
@@ -60,7 +60,7 @@ def token_penalty(
 def guide_penalty(
     weights: Float[Tensor, "batch heads n n"], visible: Bool[Tensor, "batch n n"], signs: str
 ) -> Float[Tensor, ""]:
-    """Sum over the guided heads of mean_(b,i) relu(0.85 - w_(i,i+o)), over queries that see their key and another.
+    """Sum over the guided heads of mean_(b,i) relu(0.6 - w_(i,i+o)), over queries that see their key and another.
 
     Args:
         signs: a sign a head, one of OFFSETS or "." for a head that is free.

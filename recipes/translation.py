@@ -15,7 +15,7 @@ from recipes import loop
 from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, translate_all
 from recipes.copying import copying_cases, reserved
 from recipes.loop import RunOptions, mean_over, run_epochs
-from recipes.loss import fast_pass, smoothed_cross_entropy
+from recipes.loss import distilled_cross_entropy, fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
@@ -44,6 +44,7 @@ class TranslationConfig(loop.TrainingConfig):
     guide_penalty: float = 0.0  # nats a target token for a guided head that leaves its place (recipes.spread)
     guides: Mapping[str, str] = field(default_factory=dict)  # by site, a sign for each head
     max_score_range: float | None = None  # how far scores of a query may lie apart (recipes.spread)
+    teacher_share: float = 0.0  # of each target that is what the start's weights predict, not what was written
     start: str | None = None  # a shipped translator whose weights training begins with, its first layers drawn anew
 
 
@@ -65,6 +66,7 @@ def train_translation(
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
     With `start`, training begins with its weights and its tokenizer; W_q and W_k of its first layers are drawn anew.
+    With a `teacher_share`, what the start predicts is that share of each target, in place of label smoothing.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
@@ -72,11 +74,14 @@ def train_translation(
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from, or no pair to train on or to validate with.
+        ValueError: if there is nothing to resume from, no pair to train on or to validate with, or no start to
+            learn from.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
+    if config.teacher_share and start is None:
+        raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
     run.begin(config.seed)
     path = run.out / "tokenizer.json"
     if start is not None and not run.resume:
@@ -86,7 +91,7 @@ def train_translation(
     examples = encode_pairs(tokenizer, split.train, config.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
-    if start is not None:
+    if start is not None and not run.resume:
         model.load_state_dict(start.model.state_dict())
         reset_first_layers(model)
     model = model.to(run.device)
@@ -94,6 +99,7 @@ def train_translation(
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
     checkpoint, state = run.open(TranslationState, model=model, optimizers=optimizers)
 
+    teacher = start.model.to(run.device).eval() if start is not None and config.teacher_share else None
     seen: list[Trace] = []  # of the last batch
 
     def plan(epoch: int) -> list[list[Example]]:
@@ -105,8 +111,15 @@ def train_translation(
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
         batch = collate(chosen, pad).to(run.device)
         penalised = bool(config.spread_penalty or config.guides) or config.max_score_range is not None
+        with torch.no_grad():
+            taught = None if teacher is None else log_predictions(teacher, batch, pad).exp()
         with record(differentiable=True) if penalised else nullcontext() as trace:
-            loss, count = batch_loss(model, batch, pad, config.label_smoothing)
+            if taught is None:
+                loss, count = batch_loss(model, batch, pad, config.label_smoothing)
+            else:
+                log_p, count = log_predictions(model, batch, pad), len(taught)
+                wanted = batch.target[:, 1:]
+                loss = distilled_cross_entropy(log_p, taught, wanted[wanted != pad], config.teacher_share)
         loss = loss / count
         if trace is not None:
             seen.append(trace)
@@ -160,6 +173,14 @@ def batch_loss(model: EncoderDecoder, batch: PairBatch, pad: int, smoothing: flo
         hidden[real].to(fast_precision(hidden.device)), dense.weight, dense.bias, wanted[real], smoothing
     )
     return loss, int(real.sum())
+
+
+def log_predictions(model: EncoderDecoder, batch: PairBatch, pad: int) -> Tensor:
+    """log p(y_t | y_<t, x) of all words of the vocabulary at each target token, (tokens, vocabulary)."""
+    real = batch.target[:, 1:] != pad
+    with fast_pass(batch.source.device):
+        hidden = model.hidden(batch.source, batch.target[:, :-1], batch.valid_lens)
+        return model.decoder.dense(hidden[real]).float().log_softmax(dim=-1)
 
 
 @torch.no_grad()

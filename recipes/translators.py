@@ -66,7 +66,7 @@ TRANSLATORS = {
             "ffn_num_hiddens": 1024,
             "num_heads": 8,
             "num_blks": 3,
-            "dropout": 0.15,
+            "dropout": 0.05,
         },
         TranslationConfig(
             muon_lr=1e-3,
@@ -75,17 +75,19 @@ TRANSLATORS = {
             byte_fallback=True,
             vary_pairs=True,
             curve_sentences=300,
-            spread_penalty=3.0,
+            spread_penalty=0.25,
             max_score_range=30.0,
-            guide_penalty=0.3,
+            guide_penalty=0.05,
             guides={
-                "encoder.0.self": "<>..<>..",
-                "encoder.1.self": "<>..<>..",
-                "encoder.2.self": "<>><.><.",
+                "encoder.0.self": "<>..<...",
+                "encoder.1.self": "<>..<...",
+                "encoder.2.self": "<>><....",
                 "decoder.0.self": "<..<.=..",
                 "decoder.1.self": "<..<...<",
                 "decoder.2.self": "<<..<...",
             },
+            teacher_share=0.75,
+            start="transformer-en-fr",
         ),
     ),
     "bahdanau-en-fr": TranslatorSpec(
@@ -116,12 +118,15 @@ def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
     spec = TRANSLATORS[name]
     config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     split = split_pairs(load_pairs(data))
+    start = None  # what training begins with, and what it learns from to its end
+    if config.start is not None and (config.teacher_share or not run.resume):
+        start = load_translator(config.start, run.device)
     model, tokenizer, state = train_translation(
         lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),
         split,
         config,
         run,
-        None if config.start is None or run.resume else load_translator(config.start, run.device),
+        start,
     )
     export_translator(name, spec, model, tokenizer, split, state, config, run)
 

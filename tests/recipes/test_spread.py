@@ -24,16 +24,16 @@ def test_uniform_attention_costs_nothing_and_a_column_what_the_formula_says() ->
     assert token_penalty(torch.full((1, 2, 4, 4), 0.25), visible, marks) == 0
     column = torch.zeros(1, 1, 4, 4)
     column[..., 3] = 1.0
-    # on the mark 1 - (1/4 + 0.1) a query; the column 1 - (1/4 + 0.25)
-    assert float(token_penalty(column, visible, marks)) == pytest.approx(0.65 + 0.5)
-    assert float(token_penalty(column.flip(-1), visible, marks)) == pytest.approx(0.5)
+    # on the mark 1 - (1/4 + 0.25) a query; the column 1 - (1/4 + 0.35)
+    assert float(token_penalty(column, visible, marks)) == pytest.approx(0.5 + 0.4)
+    assert float(token_penalty(column.flip(-1), visible, marks)) == pytest.approx(0.4)
 
 
 def test_padding_and_queries_that_see_one_key_count_nowhere() -> None:
     causal = torch.ones(1, 3, 3, dtype=torch.bool).tril()
-    weights = torch.tensor([[[[1.0, 0, 0], [1.0, 0, 0], [0.5, 0.25, 0.25]]]])
-    # queries 2 and 3: 1 - (1/2 + 0.1) and 0.5 - (1/3 + 0.1); key 1: (1 + 0.5) / 2 - ((1/2 + 1/3) / 2 + 0.25)
-    expected = (0.4 + 0.5 - 1 / 3 - 0.1) / 2 + 0.75 - 5 / 12 - 0.25
+    weights = torch.tensor([[[[1.0, 0, 0], [1.0, 0, 0], [0.75, 0.125, 0.125]]]])
+    # queries 2 and 3: 1 - (1/2 + 0.25) and 0.75 - (1/3 + 0.25); key 1: (1 + 0.75) / 2 - ((1/2 + 1/3) / 2 + 0.35)
+    expected = (0.25 + 0.5 - 1 / 3) / 2 + 0.875 - 5 / 12 - 0.35
     assert float(token_penalty(weights, causal, torch.tensor([0]))) == pytest.approx(expected)
     padded = torch.zeros(1, 1, 5, 5)
     padded[..., :3, :3], padded[..., 3:, 0] = weights, 1.0
@@ -45,9 +45,9 @@ def test_padding_and_queries_that_see_one_key_count_nowhere() -> None:
 def test_guide_penalty_by_hand() -> None:
     visible = torch.zeros(1, 4, 4, dtype=torch.bool)
     visible[:, :3, :3] = torch.ones(3, 3, dtype=torch.bool).tril()  # the fourth token is padding
-    weights = torch.tensor([[1.0, 0, 0, 0], [0.25, 0.75, 0, 0], [0.1, 0.3, 0.6, 0], [0, 0, 0, 1]]).expand(1, 3, 4, 4)
-    # the first query sees itself alone and counts nowhere; before: 0.85 - 0.25 and 0.85 - 0.3; itself: 0.1 and 0.25
-    before, itself = (0.6 + 0.55) / 2, (0.1 + 0.25) / 2
+    weights = torch.tensor([[1.0, 0, 0, 0], [0.25, 0.75, 0, 0], [0.1, 0.4, 0.5, 0], [0, 0, 0, 1]]).expand(1, 3, 4, 4)
+    # the first query sees itself alone and counts nowhere; before: 0.6 - 0.25 and 0.6 - 0.4; itself: 0 and 0.1
+    before, itself = (0.35 + 0.2) / 2, 0.1 / 2
     assert float(guide_penalty(weights, visible, "<.=")) == pytest.approx(before + itself)
     assert float(guide_penalty(weights, visible, ">..")) == 0  # a causal head sees no next token
     for signs in ("<.", "<.?"):
@@ -69,7 +69,7 @@ def test_descending_the_penalty_makes_heads_that_look_back_and_ahead() -> None:
         adam.step()
         adam.zero_grad()
     before, after = (weights[0, head].diagonal(offset).mean() for head, offset in enumerate((-1, 1)))
-    assert min(float(before.detach()), float(after.detach())) > 0.7
+    assert min(float(before.detach()), float(after.detach())) > 0.5
 
 
 def test_the_range_of_scores_is_read_from_the_weights() -> None:

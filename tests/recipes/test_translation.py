@@ -6,7 +6,8 @@ import json
 import time
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import pytest
 import torch
@@ -17,12 +18,16 @@ from torch import Tensor
 from recipes import translation
 from recipes.batches import collate, encode_pairs, translate_all
 from recipes.files import Clock
-from recipes.sentence_pairs import Pair
-from recipes.translation import batch_loss, mean_loss
+from recipes.loop import RunOptions
+from recipes.loss import distilled_cross_entropy
+from recipes.sentence_pairs import Pair, Split
+from recipes.translation import batch_loss, log_predictions, mean_loss, train_translation
 from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, train
+from tests.shape_checks import unchecked
 from viz_core.models import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.translator import Translator
 
 
 @pytest.fixture(scope="module")
@@ -154,6 +159,40 @@ def test_losses_are_of_the_real_target_tokens_however_they_are_batched(overfitte
     assert losses == pytest.approx([losses[0]] * 3, rel=5e-3)
     assert mean_loss(overfitted.model, examples, 256, 0, CPU) == pytest.approx(overfitted.state.best_loss, rel=0.05)
     assert mean_loss(untrained, [], 256, 0, CPU) == 0.0
+
+
+def test_taught_targets_are_mixed_from_what_was_written_and_what_the_teacher_predicts(pairs: list[Pair]) -> None:
+    torch.manual_seed(0)
+    scores, taught = torch.randn(5, 9), torch.randn(5, 9).softmax(-1)
+    targets = torch.tensor([0, 3, 8, 3, 1])
+    for share in (0.0, 0.75, 1.0):
+        mixed = share * taught + (1 - share) * F.one_hot(targets, 9)
+        expected = F.cross_entropy(scores, mixed, reduction="sum")
+        torch.testing.assert_close(distilled_cross_entropy(scores.log_softmax(-1), taught, targets, share), expected)
+
+
+def test_a_taught_run_comes_closer_to_its_start_than_to_what_was_written(
+    overfitted: Trained, pairs: list[Pair], tmp_path: Path
+) -> None:
+    """Taught by a model that knows these pairs, on pairs whose French sides were exchanged."""
+    wrong = [pair._replace(french=other.french) for pair, other in zip(pairs, [*pairs[1:], pairs[0]], strict=True)]
+    start = cast("Translator", SimpleNamespace(model=overfitted.model, tokenizer=overfitted.tokenizer))
+    config = replace(CONFIG, epochs=4, guide_penalty=0.1, guides={"encoder.0.self": "<..."})
+    run = RunOptions(tmp_path, CPU)
+    batch = collate(encode_pairs(overfitted.tokenizer, wrong, 100), pad=0)
+    distances = []
+    with unchecked(), torch.no_grad():
+        taught = log_predictions(overfitted.model, batch, 0)
+        for share in (1.0, 0.0):
+            config = replace(config, teacher_share=share)
+            with torch.enable_grad():
+                model, *_ = train_translation(build, Split(wrong, wrong, []), config, run, start)
+            distances.append(
+                float(F.kl_div(log_predictions(model, batch, 0), taught, reduction="batchmean", log_target=True))
+            )
+    assert distances[0] < 0.5 * distances[1], distances
+    with pytest.raises(ValueError, match=r"teacher_share: expected a model to start from"):
+        train_translation(build, Split(wrong, wrong, []), replace(config, teacher_share=1.0), run)
 
 
 # Resuming
