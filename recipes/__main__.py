@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -44,7 +44,7 @@ COMMANDS = {
     "head-scans": scan.scan_shipped,
     "atom-maps": atom_maps.main,
 }
-MEASURES = {
+MEASURES: dict[str, Callable[..., None]] = {
     "head-importance": head_importance.measure_shipped,
     "alignments": alignments.measure_shipped,
     "copying": copying.measure_shipped,
@@ -84,11 +84,14 @@ def _measure(command: str, given: Sequence[str]) -> int:
     parser.add_argument("name", help="the model, one that ships or lies in the folder of checkpoints")
     parser.add_argument("--data", type=Path, help="folder with the data; fetched into it where lacking")
     parser.add_argument("--checkpoints", type=Path, default=CHECKPOINTS, help="folder in which the model's folder lies")
+    if command == "head-importance":
+        parser.add_argument("--every", type=count, default=1, metavar="N", help="measure on each N-th test example")
     chosen = parser.parse_args(given)
+    options = {"every": chosen.every} if "every" in chosen else {}
     if chosen.data is None and command not in WITHOUT_DATA:
         parser.error("--data is required")
     try:
-        MEASURES[command](chosen.name, chosen.checkpoints, chosen.data)
+        MEASURES[command](chosen.name, chosen.checkpoints, chosen.data, **options)
     except (ValueError, OSError) as error:
         print(f"{command} of {chosen.name} cannot be measured: {error}", file=sys.stderr)
         return 1
