@@ -2,7 +2,7 @@
 
 Prints what the section "Why do heads look at nothing?" shows of a model, as JSON: for each layer of self-attention the
 weight on its mark and how long the mark's values are, all maps of one sentence, and BLEU with the marks and without
-them as keys. assets/heads/marks-before.json is of the weights that shipped first, marks-now.json of those that ship.
+them as keys. assets/marks/before.json is of the weights that shipped first, now.json of those that ship.
 """
 
 from __future__ import annotations

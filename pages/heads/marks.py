@@ -16,7 +16,7 @@ from ui.text.numbers import localised
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.view.grouping import weight_calls
 from viz_core.view.map_group import MapGroup
-from viz_core.view.state import ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 WHEN = ("before", "now")
 """The weights that shipped first, and those that ship; `python -m recipes marks` records both."""
@@ -25,7 +25,7 @@ WHEN = ("before", "now")
 @cache
 def recorded(when: str) -> dict[str, Any]:
     """What rests on the marks of a translator: shares, lengths of values, BLEU, and the maps of a sentence."""
-    path = ASSETS / "heads" / f"marks-{when}.json"
+    path = ASSETS / "marks" / f"{when}.json"
     with reading(path):
         return json.loads(path.read_text(encoding="utf-8"))
 
@@ -70,7 +70,7 @@ def why_nothing(chapter: Chapter) -> None:
     chapter.text("marks.why", heads=now["heads"], above_before=before["above"], above_now=now["above"])
     chapter.attention_view(
         sample_groups(chapter.words, "before"),
-        ViewState("encoder-self", 1, 0),
+        ViewState("encoder-self", 1, 0, display=DisplayOptions(compare="side", other="1.1.0")),
         key="marks",
         second=sample_groups(chapter.words, "now"),
         inputs=(chapter.words("marks.before"), chapter.words("marks.now")),

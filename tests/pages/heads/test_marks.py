@@ -41,9 +41,9 @@ def test_the_section_shows_both_and_their_numbers(open_page: Callable[..., AppTe
     app = open_page("heads", **{"hs-open-marks": "true"})
     assert not app.exception
     before, now = recorded("before"), recorded("now")
-    said = texts(app)
-    assert f"**{before['above']}** gave" in said
+    shown = texts(app)
+    assert f"**{before['above']}** gave" in shown
     for setting in ("with", "without"):
-        assert f"**{now['bleu'][setting]:.1f}**" in said
+        assert f"**{now['bleu'][setting]:.1f}**" in shown
     (table,) = (each.value for each in app.dataframe if len(each.value) == 6)
     assert table.iloc[3, 1] == before["layers"]["decoder-self"][0]["median"]
