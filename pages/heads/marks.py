@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ WHEN = ("before", "now")
 """The weights that shipped first, and those that ship; `python -m recipes marks` records both."""
 
 
-@cache
+@lru_cache(maxsize=2)
 def recorded(when: str) -> dict[str, Any]:
     """What rests on the marks of a translator: shares, lengths of values, BLEU, and the maps of a sentence."""
     path = ASSETS / "marks" / f"{when}.json"

@@ -38,14 +38,13 @@ function makeWord(view, word, line, index) {
   return button;
 }
 
-/** The written word with the largest weight on a word at another place: a picture of order that changed. */
+/** The written word surest of a word whose order changed: links to and from a neighbour cross. Else the surest one. */
 function mostTelling({ lines: [source, target], across: { weights } }) {
-  const found = { at: [1, 0], weight: 0 };
-  weights.forEach((row, query) => row.forEach((weight, key) => {
-    const telling = query !== key && !MARK.test(target[query]) && !MARK.test(source[key]);
-    if (telling && weight > found.weight) Object.assign(found, { at: [1, query], weight });
-  }));
-  return found.at;
+  const links = weights.map((row, query) => ({ query, key: row.indexOf(Math.max(...row)), weight: Math.max(...row) }))
+    .filter(({ query, key }) => !MARK.test(target[query]) && !MARK.test(source[key]));
+  const crossed = links.filter((a) => links.some((b) => (a.query - b.query) * (a.key - b.key) < 0));
+  const [surest] = (crossed.length ? crossed : links).sort((a, b) => b.weight - a.weight);
+  return [1, surest?.query ?? 0];
 }
 
 /** What a word attends to, {line, index, weight}; of a word of the first line also what attends to it. */
