@@ -102,6 +102,7 @@ def measure_layer(
     before = tokens.index(True) if True in tokens else 0
     log_decay = getattr(call.source, "log_decay", None)
     if log_decay is not None:
+        log_decay = log_decay.mean(dim=-1) if log_decay.dim() == 4 else log_decay  # of all channels
         log_decay = log_decay.expand(len(call.key_mask), -1, -1)[row][:, tokens].float().cpu()
     call = call.text(row, on_itself)
     queries, keys = call.num_queries, call.num_keys

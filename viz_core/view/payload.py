@@ -19,6 +19,7 @@ MAX_WANTS = 64
 _RULES = {
     "difference of softmaxes": "rule_difference",
     "gated delta rule": "rule_delta",
+    "Kimi delta rule": "rule_kimi",
     "lightning attention": "rule_lightning",
     "state-space duality": "rule_duality",
     "softmax of sampled queries": "rule_sampled",

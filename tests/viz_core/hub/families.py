@@ -28,6 +28,7 @@ CODER = {
     "max_position_embeddings": 64,
 }
 GROUPED = {**SIZES, "num_key_value_heads": 2}
+_LOCAL = {**GROUPED, "head_dim": 8, "sliding_window": 5}
 LATENT = {**SIZES, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8}
 LATENT |= {"qk_nope_head_dim": 8, "v_head_dim": 8, "first_k_dense_replace": 2}
 SPECIAL = ["<pad>", "<bos>", "<eos>", "<unk>"]
@@ -46,16 +47,8 @@ FAMILIES: dict[str, tuple[str, dict[str, Any], str]] = {
     "qwen3": ("Qwen3ForCausalLM", {**GROUPED, "head_dim": 8}, "bytes"),
     "mistral": ("MistralForCausalLM", {**GROUPED, "sliding_window": 5}, "metaspace"),
     "gemma": ("GemmaForCausalLM", {**SIZES, "num_key_value_heads": 1, "head_dim": 8}, "metaspace"),
-    "gemma2": (
-        "Gemma2ForCausalLM",
-        {**GROUPED, "head_dim": 8, "sliding_window": 5, "attn_logit_softcapping": 0.7},
-        "metaspace",
-    ),
-    "gpt-oss": (
-        "GptOssForCausalLM",
-        {**GROUPED, "head_dim": 8, "sliding_window": 5} | {"num_local_experts": 2, "num_experts_per_tok": 1},
-        "bytes",
-    ),
+    "gemma2": ("Gemma2ForCausalLM", _LOCAL | {"attn_logit_softcapping": 0.7}, "metaspace"),
+    "gpt-oss": ("GptOssForCausalLM", _LOCAL | {"num_local_experts": 2, "num_experts_per_tok": 1}, "bytes"),
     "bloom": ("BloomForCausalLM", {"hidden_size": 32, "n_layer": 2, "n_head": 4}, "bytes"),
     "marian": ("MarianMTModel", CODER, "metaspace"),
     "bart": ("BartForConditionalGeneration", CODER, "bytes"),
@@ -208,6 +201,14 @@ HYBRIDS: dict[str, tuple[str, str, dict[str, Any]]] = {
     ),
     "qwen3_5_text": ("Qwen3_5ForCausalLM", "gated delta rule", _BASE | _DELTA),
     "olmo_hybrid": ("OlmoHybridForCausalLM", "gated delta rule", _BASE | _DELTA | {"linear_num_key_heads": 4}),
+    "kimi_linear": (
+        "KimiLinearForCausalLM",
+        "Kimi delta rule",
+        LATENT
+        | _BASE
+        | {"layer_types": _TYPES, "num_key_value_heads": 4, "mlp_layer_types": ["dense"] * 4}
+        | {"linear_head_dim": 8, "linear_num_heads": 4},
+    ),
     "minimax": (
         "MiniMaxForCausalLM",
         "lightning attention",

@@ -1,7 +1,7 @@
 """The register of families: each is shrunk, run with and without the inspector, and compared; a row each.
 
 `python -m tests.viz_core.hub.family_table` writes the first two parts of docs/architectures.md (`make families`); with
-names, it prints their rows. tests/viz_core/hub/test_family_table.py holds a third of the table against the models.
+names, their rows alone. tests/viz_core/hub/test_family_table.py holds a third of the table against the models.
 """
 
 from __future__ import annotations
@@ -248,16 +248,20 @@ def main() -> None:
         except Exception as error:
             print(family, "FAULT", type(error).__name__, error, flush=True)
             missed.setdefault(f"a fault of ours: {_why(error)}", []).append(family)
-    if sys.argv[1:]:
-        return
-    attending = [each for each in rows if each.layers]
-    whole = sum(each.layers == each.mapped and bool(each.rules) for each in attending)
-    numbers = {"run": len(rows), "count": len(families()), "attending": len(attending), "whole": whole}
-    head = HEAD.format(version=transformers.__version__, date=datetime.date.today(), **numbers)
-    table = "".join(each.line() + "\n" for each in rows)
-    reasons = "".join(f"| {kind} | {len(names)}: {', '.join(names)} |\n" for kind, names in sorted(missed.items()))
-    _, timm, rest = TABLE.read_text(encoding="utf-8").partition("\n## timm")
-    TABLE.write_text(head + table + NOT_RUN + reasons + timm + rest, encoding="utf-8")
+    lines = {each.family: each.line() for each in rows}
+    before, not_run, rest = TABLE.read_text(encoding="utf-8").partition(NOT_RUN)
+    date = str(datetime.date.today())
+    if sys.argv[1:]:  # the others, and what was not run, are as before
+        lines, (date,) = dict(sorted((written() | lines).items())), re.findall(r"`make families`, ([\d-]+)", before)
+    else:
+        reasons = "".join(f"| {kind} | {len(names)}: {', '.join(names)} |\n" for kind, names in sorted(missed.items()))
+        rest = "".join([reasons, *rest.partition("\n## timm")[1:]])
+    cells = [[each.strip() for each in line.split("|")] for line in lines.values()]
+    attending = [each for each in cells if int(each[3])]
+    whole = sum(each[3] == each[4] and bool(each[5]) for each in attending)
+    numbers = {"run": len(cells), "count": len(families()), "attending": len(attending), "whole": whole}
+    head = HEAD.format(version=transformers.__version__, date=date, **numbers)
+    TABLE.write_text(head + "".join(line + "\n" for line in lines.values()) + not_run + rest, encoding="utf-8")
 
 
 if __name__ == "__main__":

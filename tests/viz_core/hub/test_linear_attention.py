@@ -116,7 +116,7 @@ class Spy:
 
 
 @pytest.fixture(
-    scope="module", params=["qwen3_next", "minimax", "bamba"]
+    scope="module", params=["qwen3_next", "kimi_linear", "minimax", "bamba"]
 )  # one for each rule; the others by their maps
 def family(request: pytest.FixtureRequest) -> Any:
     return request.param

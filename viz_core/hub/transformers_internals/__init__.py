@@ -241,12 +241,13 @@ def read_lightning(layer: Any, projected: Tensor, given: Mapping[str, Any]) -> R
 
 
 def _read_delta(given: Mapping[str, Any]) -> Read:
-    """Read the gated delta rule of Qwen3-Next, Qwen3.5 and OLMo-Hybrid."""
+    """Read the gated delta rule of Qwen3-Next, Qwen3.5 and OLMo-Hybrid, or of Kimi Linear: a decay for each channel."""
     queries, keys, values, log_decay, strength = (
         given[name].transpose(1, 2) for name in ("query", "key", "value", "g", "beta")
     )
     options = {"erases": True, "normalised": given["use_qk_l2norm_in_kernel"], "strength": strength}
-    rule = _rule("gated delta rule", queries, keys, log_decay, scale=keys.shape[-1] ** -0.5, **options)
+    name = "gated delta rule" if log_decay.dim() == 3 else "Kimi delta rule"
+    rule = _rule(name, queries, keys, log_decay, scale=keys.shape[-1] ** -0.5, **options)
     return Read(rule, values, given["initial_state"])
 
 
@@ -269,6 +270,8 @@ def _rule(
 RULES: dict[str, Callable[[Mapping[str, Any]], Read]] = {
     "torch_chunk_gated_delta_rule": _read_delta,
     "torch_recurrent_gated_delta_rule": _read_delta,
+    "chunk_kimi_delta_attention": _read_delta,
+    "recurrent_kimi_delta_attention": _read_delta,
     "mamba2_chunk_scan": _read_duality,
 }
 """Functions that run a rule over a text, and what reads their arguments."""
