@@ -3,15 +3,20 @@
 import base64
 import io
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import numpy as np
 import pytest
 import torch
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 from PIL import Image
 
 from benchmarks.view_bytes import DecodedView, decode_view
@@ -220,6 +225,23 @@ shown = view(torch.arange(1.0, 33).reshape(2, 4, 4) / 128, "a b c d".split())
 shown
 """
 WAIT = 120
+
+
+def test_a_page_of_nbconvert_has_the_pictures(tmp_path: Path) -> None:
+    """With its defaults, of a notebook that stores the state of its widgets."""
+    book = new_notebook(cells=[new_code_cell(SHOW)])
+    NotebookClient(book, timeout=WAIT, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
+    assert "widgets" in book.metadata
+    nbformat.write(book, tmp_path / "maps.ipynb")
+    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "maps.ipynb"], cwd=tmp_path, check=True)
+    page = (tmp_path / "maps.html").read_text("utf-8")
+    cell = re.search(r'<div class="attention-\w+">(.*?)</div>', page)
+    assert cell is not None
+    opened, grid = re.findall(r'<img [^>]*src="data:image/png;base64,([^"]+)"', cell[1])
+    assert opened != grid
+    for each in (opened, grid):
+        low, high = Image.open(io.BytesIO(base64.b64decode(each))).convert("L").getextrema()
+        assert low < high, "an empty picture"
 
 
 @pytest.fixture(scope="module")
