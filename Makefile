@@ -78,9 +78,10 @@ families: $(VENV)/.dev
 docs: $(VENV)/.dev
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --quiet
 
-# Write six lessons in three languages to build/course; ATLAS_ADDRESS is that of the app, where their links lead.
+# Write six lessons in three languages to build/course. Links lead to the site without a server, ATLAS_SITE, where it shows
+# the same, and to the app, ATLAS_ADDRESS.
 course: $(VENV)/.dev
-	$(BIN)/python docs/teach/course.py --address $(or $(ATLAS_ADDRESS),http://localhost:8501)
+	$(BIN)/python docs/teach/course.py --address "$(or $(ATLAS_ADDRESS),http://localhost:8501)" --site "$(ATLAS_SITE)"
 
 # Write the Atlas without a server to build/site: static pages whose models run in the browser. ATLAS_ADDRESS is that of
 # the app, where their links lead. onnxruntime-web comes from the npm registry, or the one that npm_config_registry names.

@@ -18,6 +18,7 @@ import torch
 from tests.source_files import ROOT, script
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
+from ui.widgets.sidebar import static_pages
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
 from viz_core.positional import sinusoidal_table
@@ -208,6 +209,34 @@ def test_no_student_is_led_to_the_teachers_computer(
     assert list(tmp_path.glob("*.imscc")) == []
     assert (tmp_path / "teacher-en.zip").is_file()
     assert f"No cartridges were written: {address} is this computer" in capsys.readouterr().out
+
+
+SITE = "https://atlas.school.example/site"
+
+
+def test_links_lead_to_the_site_where_it_shows_the_same(tmp_path: Path) -> None:
+    """Its pages are those that the app links to, by the same names; students get no link to the teacher's computer."""
+    for chapter, (file, names) in course().STATIC_PAGES.items():
+        known = {page["file"]: page["carried"] for page in static_pages(load_words(chapter, "en"))}
+        assert names.items() <= {key: carried["name"] for key, carried in known[file].items()}.items()
+    opened = course().static_address
+    assert opened("walk?lang=pt-BR&w-model=translator") == "pt-BR/walk.html"
+    assert opened("transformer?lang=en&t-text=He+is+calm.&t-without=cross-3.4") == (
+        "en/transformer.html#text=He+is+calm.&off=cross.2.3"
+    )
+    for other in ("transformer?t-break=no-mask", "transformer?present=exercise-aligner", "learning?lang=en"):
+        assert opened(other) is None
+    course().build(tmp_path, site=f"{SITE}/")
+    for language in LANGUAGES:
+        with zipfile.ZipFile(tmp_path / f"students-{language}.imscc") as archive:
+            students = "".join(archive.read(name).decode() for name in archive.namelist())
+        teachers = "".join(path.read_text("utf-8") for path in (tmp_path / language).glob("*.html"))
+        assert "localhost" not in students
+        assert students.count(f'href="{SITE}/{language}/') >= 8
+        assert f'href="{course().ADDRESS}/learning?' in teachers
+        assert f"{course().ADDRESS}/walk" not in teachers
+    with pytest.raises(ValueError, match="expected a published site"):
+        course().build(tmp_path, site="http://localhost:8000")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

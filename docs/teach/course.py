@@ -1,4 +1,4 @@
-"""Write the course packs: `python docs/teach/course.py --address https://atlas.school.example` (`make course`).
+"""Write the course packs: `python docs/teach/course.py --site https://atlas.school.example/site` (`make course`).
 
 For each language, build/course holds the pages to read and print (LANGUAGE/index.html), the same as a zip, and a Common
 Cartridge 1.1 for a learning platform. The cartridge is for students: it has no keys and no notes for the teacher. The
@@ -13,6 +13,7 @@ import re
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import markdown
 
@@ -21,6 +22,16 @@ ROOT = HERE.parents[1]
 LANGUAGES = tuple(sorted((path.parent.name for path in HERE.glob("*/index.md")), key="en".__ne__))
 ADDRESS = "http://localhost:8501"
 """Where the Markdown expects the app."""
+_VIEW = {"head": "head", "pin": "pin", "look": "look"}
+STATIC_PAGES = {
+    "transformer": ("transformer", {"t-text": "text", "t-without": "off"} | _VIEW),
+    "model-lab": ("writer", {"ml-start": "text"} | _VIEW),
+    "sinusoidal-encoding": ("sinusoidal-encoding", {"se-n": "n", "se-d": "d", "se-columns": "columns"}),
+    "walk": ("walk", {}),
+}
+"""Pages of the site without a server by chapter, and what the app's parameters are called there."""
+_SHOWN_ANYWAY = {("present", "1"), ("present", "maps"), ("se-open-curves", "true"), ("w-model", "translator")}
+"""Parameters that ask for what the page shows by itself."""
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
@@ -56,6 +67,20 @@ class Lesson:
 def app_links(text: str) -> list[str]:
     """The addresses in the app that a text links to, without the base address."""
     return re.findall(rf"\]\({ADDRESS}/([^)\s]*)\)", text)
+
+
+def static_address(link: str) -> str | None:
+    """Where the site without a server shows the same as this address in the app; None where it does not."""
+    chapter, asked = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
+    file, names = STATIC_PAGES.get(chapter, ("", {}))
+    language = asked.pop("lang", "en")
+    if not file or any(each not in _SHOWN_ANYWAY for each in asked.items() if each[0] not in names):
+        return None
+    shown = {names[name]: value for name, value in asked.items() if name in names}
+    if "off" in shown:
+        group, layer, head = re.split("[-.]", shown["off"])  # a head, counted from 1
+        shown["off"] = f"{group}.{int(layer) - 1}.{int(head) - 1}"
+    return f"{language}/{file}.html" + (f"#{urlencode(shown)}" if shown else "")
 
 
 def items(section: str) -> list[str]:
@@ -160,9 +185,40 @@ def read_lessons(language: str) -> list[Lesson]:
     return [read_lesson(path) for path in sorted((HERE / language).glob("lesson-*.md"))]
 
 
-def page(title: str, body: str, language: str, address: str) -> str:
-    """An HTML page of Markdown whose links lead to this address of the app; links between pages lead to HTML."""
-    body = re.sub(rf"\]\({ADDRESS}(?=[/)])", f"]({address}", body)
+@dataclass(frozen=True)
+class Addresses:
+    """Where links lead: to the site without a server where it shows the same, else to the app.
+
+    Attributes:
+        app: its address.
+        site: address of the site, or "".
+    """
+
+    app: str
+    site: str = ""
+
+    @property
+    def is_local(self) -> bool:
+        """Whether the app is on this computer, which students cannot reach."""
+        return re.match(r"https?://(localhost|127\.|\[::1\])", self.app) is not None
+
+    def linked(self, body: str) -> str:
+        """A text with its links in the app led there."""
+
+        def lead(found: re.Match[str]) -> str:
+            shown = static_address(found[1]) if self.site else None
+            return f"]({self.site}/{shown})" if shown else f"]({self.app}/{found[1]})"
+
+        return re.sub(rf"\]\({ADDRESS}(?=\))", f"]({self.app}", re.sub(rf"\]\({ADDRESS}/([^)\s]*)\)", lead, body))
+
+    def for_students(self, body: str) -> str:
+        """The same, without the links that lead to this computer; their words stay."""
+        body = self.linked(body)
+        return re.sub(rf"\[([^]]*)\]\({re.escape(self.app)}[^)]*\)", r"\1", body) if self.is_local else body
+
+
+def page(title: str, body: str, language: str) -> str:
+    """An HTML page of Markdown; links between pages lead to HTML."""
     body = re.sub(r"\]\(([\w-]+)\.md\)", r"](\1.html)", body)
     inner = markdown.markdown(body, extensions=["tables", "md_in_html"])
     head = f'<meta charset="utf-8"><title>{html.escape(title)}</title><style>{_STYLE}</style>'
@@ -184,21 +240,19 @@ def _student_page(lesson: Lesson) -> str:
     return f"# {lesson.title}\n\n" + "\n\n".join(parts)
 
 
-def teacher_pages(language: str, address: str) -> dict[str, str]:
+def teacher_pages(language: str, addresses: Addresses) -> dict[str, str]:
     """The pages of the teacher's pack by file name: the teacher's page, and each lesson with its sheet."""
     pages = {}
     for path in sorted((HERE / language).glob("*.md")):
         text = path.read_text("utf-8")
-        pages[f"{path.stem}.html"] = page(text.split("\n")[0].removeprefix("# "), text, language, address)
+        pages[f"{path.stem}.html"] = page(text.split("\n")[0].removeprefix("# "), addresses.linked(text), language)
     for lesson in read_lessons(language):
-        sheet = _sheet(lesson, language)
-        pages[f"{lesson.name}-sheet.html"] = page(
-            f"{lesson.title}: {lesson.headings['sheet']}", sheet, language, address
-        )
+        title = f"{lesson.title}: {lesson.headings['sheet']}"
+        pages[f"{lesson.name}-sheet.html"] = page(title, addresses.linked(_sheet(lesson, language)), language)
     return pages
 
 
-def cartridge(language: str, address: str) -> dict[str, str]:
+def cartridge(language: str, addresses: Addresses) -> dict[str, str]:
     """The files of the Common Cartridge by name: a manifest, and for each lesson its page, its sheet and its vote."""
     files, entries, resources = {}, [], []
     title = (HERE / language / "index.md").read_text("utf-8").split("\n")[0].removeprefix("# ")
@@ -208,7 +262,7 @@ def cartridge(language: str, address: str) -> dict[str, str]:
             f"{lesson.name}-sheet.html": (lesson.headings["sheet"], _sheet(lesson, language)),
         }
         for name, (label, text) in pages.items():
-            files[name] = page(label, text, language, address)
+            files[name] = page(label, addresses.for_students(text), language)
         files[f"{lesson.name}-vote.xml"] = quiz(lesson, language)
         parts = {name: (label, "webcontent") for name, (label, _) in pages.items()}
         parts[f"{lesson.name}-vote.xml"] = lesson.headings["vote"], "imsqti_xmlv1p2/imscc_xmlv1p1/assessment"
@@ -252,40 +306,45 @@ def _write_zip(path: Path, files: dict[str, str]) -> None:
             archive.writestr(name, text)
 
 
-def build(folder: Path, address: str = ADDRESS) -> None:
+def build(folder: Path, address: str = ADDRESS, site: str = "") -> None:
     """Write the packs of all languages.
 
     Args:
         folder: made where it does not exist.
-        address: of the app, such as https://atlas.school.example; links in all packs lead there. No cartridges are
-            written for this computer's own, which students could not reach.
+        address: of the app, such as https://atlas.school.example. Students cannot reach this computer's own: no
+            cartridges are written for it unless there is a site, and then what the site lacks has no link in them.
+        site: address of the site without a server; links of all packs lead there where it shows the same.
 
     Raises:
-        ValueError: if the address does not begin with http:// or https://.
+        ValueError: if an address does not begin with http:// or https://, or the site is on this computer.
     """
-    if not re.fullmatch(r"https?://[^\s()<>\"]+", address):
-        raise ValueError(f"the address begins with http:// or https:// and has no spaces, got {address!r}")
-    address = address.rstrip("/")
-    is_local = re.match(r"https?://(localhost|127\.|\[::1\])", address) is not None
+    for each in (address, *([site] if site else [])):
+        if not re.fullmatch(r"https?://[^\s()<>\"]+", each):
+            raise ValueError(f"the address begins with http:// or https:// and has no spaces, got {each!r}")
+    addresses = Addresses(address.rstrip("/"), site.rstrip("/"))
+    if site and Addresses(site).is_local:
+        raise ValueError(f"{site} is this computer, which students cannot reach; expected a published site")
     for language in LANGUAGES:
-        pages = teacher_pages(language, address)
+        pages = teacher_pages(language, addresses)
         _write(folder / language, pages)
         _write_zip(folder / f"teacher-{language}.zip", pages)
         students = folder / f"students-{language}.imscc"
         students.unlink(missing_ok=True)
-        if not is_local:
-            _write_zip(students, cartridge(language, address))
-    if is_local:
+        if site or not addresses.is_local:
+            _write_zip(students, cartridge(language, addresses))
+    if addresses.is_local and not site:
         print(
-            f"No cartridges were written: {address} is this computer, which students cannot reach. "
-            "Give the address of your app: make course ATLAS_ADDRESS=https://atlas.school.example"
+            f"No cartridges were written: {address} is this computer, which students cannot reach. Give the address of "
+            "your app, make course ATLAS_ADDRESS=https://atlas.school.example, or of a published site: ATLAS_SITE"
         )
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description="Write the course packs to build/course.")
     parser.add_argument("--address", default=ADDRESS, help=f"of the app, {ADDRESS} if not given")
+    parser.add_argument("--site", default="", help="of the site without a server, where links lead if they can")
+    options = parser.parse_args()
     try:
-        build(ROOT / "build" / "course", parser.parse_args().address)
+        build(ROOT / "build" / "course", options.address, options.site)
     except ValueError as error:
         parser.error(str(error))

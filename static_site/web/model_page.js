@@ -70,14 +70,28 @@ function renderClaims(page, groups, cacheError) {
   if (cacheError !== undefined) renderClaim(page.part("claim-cache"), page, page.words.text("claim.cache"), cacheError, LOGIT_ROUNDING);
 }
 
+/** Whether a frame shows the open map alone, with its words. */
+const isMapOnly = () => document.documentElement.dataset.only === "map";
+
+/** Read what a page in a frame is asked to show; the page around it is told how high that is, at each change. */
+function readFrame({ part }) {
+  if (!document.body.classList.contains("view")) return;
+  if (location.search) history.replaceState(null, "", `${location.pathname}#${[location.search, location.hash].map((each) => each.slice(1)).filter(Boolean).join("&")}`);
+  document.documentElement.dataset.only = new URLSearchParams(location.hash.slice(1)).get("only") ?? "";
+  part("view").dataset.only = document.documentElement.dataset.only;
+  const tell = () => parent.postMessage({ atlasHeight: Math.ceil(document.body.getBoundingClientRect().height) }, "*"); // says nothing of the reader
+  if (parent !== self) new ResizeObserver(tell).observe(document.body);
+}
+
 const isGiven = ([, value]) => value || value === 0;
 
 /** An address that holds what is shown, so that a link shows it again; empty values are left out. */
 function writeHash({ part }, entries) {
   const given = entries.filter(isGiven);
   const hash = given.length ? `#${new URLSearchParams(given)}` : "";
-  history.replaceState(null, "", hash || location.pathname + location.search);
   if (part("whole-page")) part("whole-page").hash = hash;
+  const own = isMapOnly() ? `#${new URLSearchParams([...given, ["only", "map"]])}` : hash;
+  history.replaceState(null, "", own || location.pathname);
 }
 
 /** Entries of the app's address: heads that are off, the open head, the view's pins and look. */
@@ -122,6 +136,7 @@ export function showWhole(page, off, whole, scores) {
 export function startPage(page, own) {
   const { data, part, language } = page;
   let [newest, isLoaded] = [0, false];
+  readFrame(page);
   const state = makeState(page);
 
   function readAddress() {

@@ -107,7 +107,15 @@ class ViewHandle:
         """The view as one HTML page that needs nothing else."""
         return saved_view(self.view, self.state, ".html").decode("utf-8", errors="surrogatepass")
 
-    def save(self, path: str | Path, *, grid: bool = False, link: str = "", live: bool | str = False) -> None:
+    def save(
+        self,
+        path: str | Path,
+        *,
+        grid: bool = False,
+        link: str = "",
+        live: bool | str = False,
+        map_only: bool = False,
+    ) -> None:
         """Write the view to a file, by the ending of its name.
 
         ".html" is the whole view as a page that needs no Python; ".ipynb" is a notebook that carries the recording and
@@ -119,6 +127,7 @@ class ViewHandle:
             link: where the same view opens, for who has only the file: the address the app has for it, say.
             live: a ".html" whose model runs in the browser: a frame of the site without a server (docs/site.md) at this
                 address; True means in the folder "site" beside the file. A web server must serve both.
+            map_only: this frame shows the open map and its words, without the other heads and the controls.
 
         Raises:
             ValueError: if nothing is written with this ending, the message names what is; or if the recording is too
@@ -126,8 +135,9 @@ class ViewHandle:
             ImportError: if figures are not installed.
         """
         path, site = Path(path), "site" if live is True else live or ""
+        ending = path.suffix.lower()
         content = saved_view(
-            self.view, self.state, path.suffix.lower(), title="Attention", link=link, live=site, grid=grid
+            self.view, self.state, ending, title="Attention", link=link, live=site, map_only=map_only, grid=grid
         )
         path.write_bytes(content)
 

@@ -66,7 +66,13 @@ matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 _LIVE_PAGE = """<!doctype html>
 <html lang="{language}"><meta charset="utf-8"><meta name="viewport" content="width=device-width"><title>{title}</title>
 <body style="margin: 0">
-<iframe src="{address}" title="{title}" style="border: 0; width: 100%; height: 100vh"></iframe>
+<iframe src="{address}" title="{title}" width="100%" height="900" style="border: 0; display: block"></iframe>
+<script>
+const [frame] = document.getElementsByTagName("iframe");
+addEventListener("message", ({{ data, source }}) => {{
+  if (source === frame.contentWindow) frame.height = data.atlasHeight;
+}});
+</script>
 """
 
 _RECORDED = """
@@ -137,6 +143,7 @@ def saved_view(
     title: str = "",
     link: str = "",
     live: str = "",
+    map_only: bool = False,
     max_bytes: int = PAGE_BYTES,
     grid: bool = False,
     run_source: RunSource | None = None,
@@ -154,7 +161,8 @@ def saved_view(
             The browser's tab shows it with the model's name.
         link: where the same view opens, if it does; told at the foot of a page and in the caption of a figure.
         live: address of the site without a server (docs/site.md): the page is a frame that opens the view there, where
-            the model runs in the browser.
+            the model runs in the browser, as high as it says that the view is.
+        map_only: this frame shows the open map and its words, without the other heads and the controls.
         max_bytes: so many bytes of exact maps go into a page; the other heads stay thumbnails.
         grid: a figure shows every head of the open kind instead, each a thumbnail.
         run_source: how a notebook makes the run again; without it the notebook carries the recording.
@@ -171,8 +179,10 @@ def saved_view(
         raise ValueError(f"grid: a page or notebook holds every head as it is; expected a figure, got {ending!r}")
     if live and (link or ending != ".html"):
         raise ValueError(f"live: expected a name that ends in .html, and no link, got {ending!r}")
+    if map_only and not live:
+        raise ValueError("map_only: expected live, a page with a frame; an offline page holds the whole view")
     if live:
-        return _live_page(view, state, live).encode()
+        return _live_page(view, state, live, map_only).encode()
     if ending == ".html":
         return _page(view, state, title, link, max_bytes).encode("utf-8", errors="surrogatepass")
     if ending == ".ipynb":
@@ -212,7 +222,7 @@ def _page(view: View, state: ViewState, title: str, link: str, max_bytes: int) -
     )
 
 
-def _live_page(view: View, state: ViewState, site: str) -> str:
+def _live_page(view: View, state: ViewState, site: str, map_only: bool) -> str:
     """Return the page. The model runs here as on the site: ValueError if the site would not show these maps."""
     from viz_core.runtime.hooks import show
 
@@ -238,6 +248,7 @@ def _live_page(view: View, state: ViewState, site: str) -> str:
         "head": f"{state.group}.{state.layer}.{state.head}",
         "pin": ".".join(map(str, state.pins)),
         "look": "~".join(f"{name}-{value}" for name, value in sorted(changed.items())),
+        "only": "map" if map_only else "",
     }
     language = view.language if view.language in languages() else ENGLISH
     address = f"{site.rstrip('/')}/{language}/{file}.html#{urlencode({k: v for k, v in parameters.items() if v != ''})}"

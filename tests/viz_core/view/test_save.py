@@ -150,8 +150,12 @@ def test_the_address_holds_text_beam_heads_pins_and_look(tmp_path: Path) -> None
     handle.open_head("decoder.1.cross", 3, pins="q1", display={"mode": "links"})
     expected = "text=I+am+lost.&beam=1&off=encoder-self.0.5_cross.2.1&head=cross.1.3&pin=q1&look=mode-links"
     assert address(handle, tmp_path) == f"pt-BR/view.html#{expected}"
-    handle.save(tmp_path / "x.html", live=True)
-    assert 'src="site/pt-BR/view.html#' in (tmp_path / "x.html").read_text(encoding="utf-8")
+    handle.save(tmp_path / "x.html", live=True, map_only=True)
+    saved = (tmp_path / "x.html").read_text(encoding="utf-8")
+    assert 'src="site/pt-BR/view.html#' in saved
+    assert '&amp;only=map"' in saved
+    with pytest.raises(ValueError, match="map_only: expected live"):
+        handle.save(tmp_path / "x.html", map_only=True)
     greedy, beams = (translator.translate(BEAMS_DIFFER, beam=beam) for beam in (1, 4))
     assert greedy.text != beams.text
     assert "&beam=4&" in address(view(beams), tmp_path)
