@@ -214,7 +214,7 @@ def measure(subject: Subject[Any], folder: Path, sha256: str | None) -> dict[str
     """Measure all heads, or go on with an interrupted run; write heads.json, the means and a section of card.md."""
     start, trace = time.monotonic(), subject.trace()
     base = subject.statistics({})
-    content = _begun(folder / IMPORTANCE, sha256) or {
+    content = _begun(folder / IMPORTANCE, sha256, len(base)) or {
         "sha256": sha256,
         "metric": subject.metric,
         "base": round(subject.score(base.sum(axis=0)), 2),
@@ -239,12 +239,12 @@ def measure(subject: Subject[Any], folder: Path, sha256: str | None) -> dict[str
     return content
 
 
-def _begun(path: Path, sha256: str | None) -> dict[str, Any] | None:
-    """What an earlier run of the same weights wrote."""
+def _begun(path: Path, sha256: str | None, examples: int) -> dict[str, Any] | None:
+    """What an earlier run of the same weights, over as many examples, wrote."""
     if not path.is_file():
         return None
     content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return content if content.get("sha256") == sha256 else None
+    return content if (content.get("sha256"), content.get("examples")) == (sha256, examples) else None
 
 
 def _estimates(subject: Subject[Any], trace: Trace) -> list[dict[str, Any]]:

@@ -100,6 +100,9 @@ def test_every_head_is_weighed_and_a_stopped_run_goes_on(
     assert main(command) == 0, "nothing is left to do"
     assert (mine / TINY / "card.md").read_text(encoding="utf-8") == text
     assert text.count("\n## Heads\n") == 1
+    before = len(calls)
+    assert main([*command, "--every", "2"]) == 0, "other examples: all heads are measured anew"
+    assert len(calls) == before + 1 + 2 * 4
 
     translator = load(TINY, "cpu", mine)
     assert isinstance(translator, Translator)
