@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.vision_transformer.inputs import ROUNDING, choose_model, choose_picture, shipped_card, token_read
-from pages.vision_transformer.parts import heads, name_resting_place, patch_lab, patches, permutation, positions
+from pages.vision_transformer.parts import heads, patch_lab, patches, permutation, positions
 from pages.vision_transformer.prediction import maps_without, prediction, reliability, show_without, training
 from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switches, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
@@ -63,7 +63,6 @@ view = chapter.attention_view(
 )
 with menu():
     head_buttons(chapter, names, groups, view, off)
-name_resting_place(chapter, picture_inputs.found, open_map(groups, view))
 token = token_read(view)
 chapter.exercise("bag")
 chapter.takeaways()

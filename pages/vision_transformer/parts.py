@@ -26,7 +26,7 @@ from ui.compute.models import evaluate, evaluate_model
 from ui.compute.pictures import sample_picture
 from ui.text.markdown import escape, join_sentences
 from ui.text.model_card import class_label
-from ui.text.numbers import localised, series
+from ui.text.numbers import series
 from ui.widgets.chart import Point
 from ui.widgets.figure_style import escape_labels
 from viz_core.lab.pictures import heads_measured, label_relevance, patch_positions, token_in_layer, token_over_patches
@@ -47,22 +47,6 @@ from viz_core.view.state import ViewState
 
 _FILTERS = 28  # as in the paper's figure 7
 _PINNED = "vt-pinned"  # in the session, until the page has run
-RESTS = 0.3  # of all queries' attention on one patch, as the lab counts sinks of texts
-
-
-def resting_place(weights: Float[Tensor, "tokens tokens"]) -> tuple[int, float] | None:
-    """Return the token that a head rests on, whatever asks, and its share of all attention; None where it has none."""
-    received = weights.mean(dim=0)
-    token = int(received.argmax())
-    return (token, float(received[token])) if float(received[token]) > RESTS else None
-
-
-def name_resting_place(chapter: Chapter, found: Classification, weights: Float[Tensor, "tokens tokens"]) -> None:
-    """Name the patch that the open head rests on: its share of attention says nothing of the label."""
-    place = resting_place(weights)
-    if place is not None:
-        share = localised(f"{place[1]:.2f}", chapter.words.language)
-        chapter.text("resting-place", share=share, place=name_of(chapter, place_of(found, place[0])))
 
 
 def patches(chapter: Chapter, picture_inputs: PictureInputs, token: int) -> None:

@@ -9,13 +9,17 @@ import plotly.graph_objects as go
 import streamlit as st
 
 from ui.chapter.parts import Content, Deferred, resolve
-from ui.text.markdown import after_label, unescape
-from ui.text.numbers import powers_in_words
+from ui.text.markdown import after_label, escape, unescape
+from ui.text.numbers import localised, powers_in_words
 from ui.text.words import Words
 from ui.widgets.attention_view import MapGroup, ViewState, attention_view
 from ui.widgets.chart import Point, draw_chart
 from ui.widgets.heatmap import Heatmap, encode_heatmap, mount_heatmap
+from ui.widgets.view_link import open_map
 from viz_core.maps.contributions import ContributionKind
+from viz_core.maps.measures import attention_sink
+
+_SINKS_OF = range(4, 1025)  # queries and keys of a map that is searched for a sink
 
 
 class Figures(Content):
@@ -103,8 +107,21 @@ class Figures(Content):
         if contribution_kind:
             about = f"about-{contribution_kind}"
             st.caption((self.words if self.words.has(about) else self.common)(about))
+        else:
+            self._name_sink(groups, view)
         self.guidance("maps")
         return view
+
+    def _name_sink(self, groups: Sequence[MapGroup], view: ViewState) -> None:
+        """Say which key the open head attends to whatever asks: its weight says nothing of what the model needs."""
+        group = next(group for group in groups if group.id == view.group)
+        sizes = len(group.query_tokens), len(group.key_tokens)
+        if group.calls[view.layer].signed or not all(size in _SINKS_OF for size in sizes):
+            return
+        sink = attention_sink(open_map(groups, view))
+        if sink is not None:
+            share = localised(f"{sink[1]:.2f}", self.words.language)
+            st.caption(self.common("resting-place", share=share, place=escape(group.key_tokens[sink[0]])))
 
     def contributions_choice(self) -> ContributionKind:
         """What the maps show: weights, contributions as shares of a row, or contributions as lengths on one scale."""

@@ -12,6 +12,7 @@ from viz_core.maps.distance import Patches, mean_attention_distance, uniform_att
 from viz_core.maps.fingerprints import LayerMeasures, future_weight, measure_layer, row_sum_error
 from viz_core.maps.measures import (
     attention_entropy,
+    attention_sink,
     combine_heads,
     diagonal_mass,
     induction_mass,
@@ -35,6 +36,7 @@ __all__ = [
     "alignment",
     "attention_entropy",
     "attention_rollout",
+    "attention_sink",
     "best_aligner",
     "combine_heads",
     "contribution_norms",

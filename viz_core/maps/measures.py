@@ -210,3 +210,32 @@ def information_of(
 ) -> Float[Tensor, "*batch"]:
     """H(mean_i w_i) - mean_i H(w_i) in bits from the mean row and the mean entropy of the rows."""
     return (attention_entropy(mean_row[..., None, :])[..., 0] - mean_entropy).clamp_min(0.0)
+
+
+def attention_sink(weights: Float[Tensor, "queries keys"], least: float = 0.3) -> tuple[int, float] | None:
+    """Return the key that draws most attention whatever asks, with its mean weight, or None where no key does.
+
+    max_j mean_i (w_ij - 1/n_i), over the queries i that may see key j; n_i is the number of keys that query i sees. A
+    square map without weight above its diagonal is causal: n_i = i, counted from 1, and keys that fewer than half of
+    all queries see are left out. Above 0.3 of the weight, Gu (2025, "When Attention Sink Emerges in Language Models",
+    section 3) speaks of a sink. Whether the key adds little, its value says: `value_lengths`.
+
+    Args:
+        least: weight beyond even attention, 0 to 1, that a sink has at least.
+
+    Raises:
+        ValueError: if weights are not a floating-point tensor (queries, keys).
+    """
+    check_tensors(weights=weights)
+    check_axes("queries keys", weights=weights)
+    queries, keys = weights.shape
+    if not queries or not keys:
+        return None
+    causal = queries == keys > 1 and not weights.triu(1).any()
+    seen = torch.ones_like(weights).tril() if causal else torch.ones_like(weights)
+    by = seen.sum(dim=0)
+    even = (seen / seen.sum(dim=1, keepdim=True)).sum(dim=0) / by
+    mean = weights.sum(dim=0) / by
+    beyond = (mean - even).masked_fill(2 * by < queries, -1)
+    key = int(beyond.argmax())
+    return (key, float(mean[key])) if float(beyond[key]) > least else None

@@ -10,6 +10,7 @@ from streamlit.testing.v1 import AppTest
 from pages.heads.marks import recorded, sample_groups
 from recipes.marks import sample_maps
 from tests.pages.reading import texts
+from viz_core.maps import attention_sink
 from viz_core.pretrained import load_translator
 from viz_core.pretrained.samples import opening
 
@@ -45,5 +46,8 @@ def test_the_section_shows_both_and_their_numbers(open_page: Callable[..., AppTe
     assert f"**{before['above']}** gave" in shown
     for setting in ("with", "without"):
         assert f"**{now['bleu'][setting]:.1f}**" in shown
+    found = attention_sink(sample_groups(str, "before")[0].calls[1].weights(head=0)[0])
+    assert found is not None  # the open head of the first weights
+    assert f"**{found[1]:.2f}** of this head" in shown
     (table,) = (each.value for each in app.dataframe if len(each.value) == 6)
     assert table.iloc[3, 1] == before["layers"]["decoder-self"][0]["median"]

@@ -11,7 +11,6 @@ from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from pages.vision_transformer.figures import filters_image, shuffled_picture, similarity_image
-from pages.vision_transformer.parts import resting_place
 from tests.pages.reading import drawn, finding, one_line, stands, texts
 from tests.tiny_models import GREY
 from ui.compute.heads import head_importance
@@ -88,12 +87,3 @@ def test_the_grid_of_what_heads_are_worth(open_page: OpenPage) -> None:
     assert grid["text"][1][2] == "3 ×"
     assert grid["z"][0][0] == pytest.approx(measured.heads[0].without[0], abs=1e-5)
     assert f"on {measured.examples:,} test pictures" in one_line(app)
-
-
-def test_a_patch_that_every_token_rests_on_is_named_and_an_even_map_names_none() -> None:
-    weights = torch.full((5, 5), 0.2)
-    assert resting_place(weights) is None
-    weights[:, 3], weights[:, 0] = 0.35, 0.05
-    assert resting_place(weights) == (3, pytest.approx(0.35))
-    weights[:4, 3] = 0.2  # one token alone asks for it
-    assert resting_place(weights) is None

@@ -12,6 +12,7 @@ from viz_core.maps.distance import Patches, mean_attention_distance, uniform_att
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.maps.measures import (
     attention_entropy,
+    attention_sink,
     combine_heads,
     diagonal_mass,
     induction_mass,
@@ -214,3 +215,24 @@ def test_what_is_refused() -> None:
         mean_attention_distance(torch.zeros(4, 4), (2, 2), (1, 1))
     with pytest.raises(ValueError, match="at least 1 x 1"):
         uniform_attention_distance((0, 2), (1, 1))
+
+
+def test_a_sink_is_a_key_that_most_queries_attend_to_beyond_even_attention() -> None:
+    weights = torch.full((5, 5), 0.2)
+    assert attention_sink(weights) is None
+    weights[:, 3], weights[:, :3], weights[:, 4] = 0.6, 0.1, 0.1
+    assert attention_sink(weights) == (3, pytest.approx(0.6))
+    weights[:3] = 0.2  # two of five queries ask for it: (3 x 0.2 + 2 x 0.6) / 5
+    assert attention_sink(weights) is None
+    assert attention_sink(weights, least=0.15) == (3, pytest.approx(0.36))
+    assert attention_sink(torch.eye(4)[[1, 1, 1, 1]]) == (1, 1.0)  # a saturated softmax, whose other weights round to 0
+    assert attention_sink(torch.empty(0, 5)) is None
+
+
+def test_of_a_causal_map_queries_that_see_few_keys_make_no_sink() -> None:
+    even = torch.ones(6, 6).tril() / torch.arange(1.0, 7)[:, None]
+    assert attention_sink(even) is None
+    weights = torch.eye(6)  # each attends to itself: the last key is seen by one query, which gives it all
+    assert attention_sink(weights) is None
+    weights[1:], weights[1:, 0] = 0, 1
+    assert attention_sink(weights) == (0, 1.0)
