@@ -64,7 +64,7 @@ class Frame:
             st.markdown(self.words("formula"))
 
     def takeaways(self) -> None:
-        """Draw what to remember (`takeaways`, a list of three lines), side by side."""
+        """Draw what to remember (`takeaways`), side by side: three lines, each linked to the measure that shows it."""
         with st.container(key="takeaways"):
             st.markdown(self.words("takeaways"))
 

@@ -10,6 +10,7 @@ import { listenToFigures, markLit, pointAtParts } from "../shared/terms.js";
 // Terms that name a part of a figure or a control: pointing at one, or giving it the focus, lights both ends.
 
 const LINK = 'a[href^="#part-"]';
+const SECTION_LINK = 'a[href^="#section-"]'; // of a takeaway: the optional section that shows it
 const KEY = "st-key-";
 
 const nameOf = (link) => link.getAttribute("href").slice("#part-".length);
@@ -64,6 +65,14 @@ function listenToLinks(prefix) {
     lit?.scrollIntoView({ block: "nearest", behavior: "smooth" });
   });
   listenToFigures((names) => mark(linksOf(names), "term"));
+  addEventListener("click", (event) => {
+    const link = event.target.closest?.(SECTION_LINK);
+    const section = link && document.querySelector(`.${KEY}${link.getAttribute("href").slice(1)}`);
+    if (!section) return;
+    event.preventDefault(); // it opens a section, and is not written into the address
+    section.querySelector("details:not([open]) > summary")?.click();
+    section.scrollIntoView({ block: "start", behavior: "smooth" });
+  });
 }
 
 const TEXT = ".stMarkdown :is(p, li), [data-testid=stCaptionContainer] p";

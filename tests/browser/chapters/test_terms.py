@@ -185,6 +185,16 @@ def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_b
         shows_what_breaks(page)
 
 
+@pytest.mark.usefixtures("browser")
+def test_a_takeaway_opens_the_section_that_shows_it(window: OneWindow) -> None:
+    with window.at("architectures?a-guess-twice=3", load_words("architectures", "en").title, DESK) as page:
+        section = page.locator(".st-key-section-table details")
+        expect(section).not_to_have_attribute("open", "")
+        page.locator(".st-key-takeaways a[href='#section-table']").click()
+        expect(section).to_have_attribute("open", "")
+        expect(section).to_be_in_viewport()
+
+
 def lights_what_it_names(page: Page, links: Locator, url: str) -> None:
     lit = page.locator("[data-lit]:not(a)")
     assert len(names_of(links)) > 1
