@@ -38,7 +38,7 @@ from viz_core.lab.atom_maps import (
     read_reaction,
     strongest_atoms,
 )
-from viz_core.lab.molecules import draw_molecules
+from viz_core.lab.fields.molecules import draw_molecules
 from viz_core.runtime.assets import ASSETS
 
 SOURCE = (

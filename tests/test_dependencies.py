@@ -51,7 +51,7 @@ def extra_of(path: Path) -> str | None:
         return "hub"
     if "/".join(parts) == "viz_core/pretrained/bleu.py":
         return "bleu"
-    if "/".join(parts) == "viz_core/lab/molecules.py":
+    if "/".join(parts) == "viz_core/lab/fields/molecules.py":
         return "chemistry"
     if parts[0] == "viz_core":
         return {"hub": "hub", "lab": "hub", "sounds": "hub"}.get(parts[1])

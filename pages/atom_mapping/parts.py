@@ -21,9 +21,9 @@ from ui.text.numbers import localised
 from ui.text.translations import explain
 from ui.text.words import current_language
 from ui.widgets.attention_view import ViewState
-from ui.widgets.component import component
+from ui.widgets.places import draw_places
 from viz_core.lab.atom_maps import MODEL, Reaction, ReactionError, head_weights, read_reaction, strongest_atoms
-from viz_core.lab.molecules import draw_molecules
+from viz_core.lab.fields.molecules import draw_molecules, draw_reaction
 from viz_core.runtime.assets import ASSETS, reading
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is opened needs
@@ -32,7 +32,6 @@ if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is o
 OWN = "own"
 FIRST = "suzuki"
 _MAX_CHARACTERS = 600
-_mount = component("places")
 
 
 @lru_cache(maxsize=2)
@@ -105,7 +104,7 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         weights = np.array(
             entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, entry["smiles"], *choice.head)
         )
-        drawing = entry.get("molecules") or _drawing(chapter, reaction)
+        molecules = entry.get("molecules") or _molecules(chapter, reaction)
     except ValueError as error:  # what is wrong with the text, or more tokens than the model takes
         st.warning(explain(error), icon=":material/edit:")
         return
@@ -115,9 +114,15 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         right = count_right(entry, weights)
         with chapter.claim_row("main"):
             chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
-    _mount(
-        key=chapter.parts.unique_key("places"),
-        data=_payload(chapter, reaction, drawing, weights, truth, strongest.tolist(), _start(choice)),
+    names = (chapter.words("atom.reactant"), chapter.words("atom.product"))
+    draw_places(
+        chapter.parts.unique_key("places"),
+        draw_reaction(molecules, reaction, names),
+        weights,
+        chapter.words,
+        start=_start(choice),
+        truth=truth,
+        strongest=strongest.tolist(),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
 
@@ -136,49 +141,17 @@ def _start(choice: Choice) -> int:
     return next((atom for atom, right in enumerate(truth) if not right), 0)
 
 
-def _drawing(chapter: Chapter, reaction: Reaction) -> list[dict[str, Any]] | None:
-    """The molecules of a typed reaction, or None after a sentence: without RDKit, or where it reads other atoms."""
+def _molecules(chapter: Chapter, reaction: Reaction) -> list[dict[str, Any]]:
+    """The molecules of a typed reaction, or none after a sentence: without RDKit, or where it reads other atoms."""
     try:
         found = draw_molecules("".join(reaction.tokens))
     except ImportError:
         st.caption(chapter.words("no-rdkit"))
-        return None
+        return []
     except ReactionError as error:
         st.caption(explain(error))
-        return None
-    return found if sum(len(each["atoms"]) for each in found) == len(reaction.elements) else None
-
-
-def _payload(
-    chapter: Chapter,
-    reaction: Reaction,
-    drawing: list[dict[str, Any]] | None,
-    weights: np.ndarray,
-    truth: list[list[int]],
-    strongest: list[int],
-    start: int,
-) -> bytes:
-    words, n = chapter.words, reaction.num_reactants
-    sides = [(words("atom.reactant"), 0), (words("atom.product"), n)]
-    names = [
-        sides[place >= n][0].format(atom=f"{symbol}{place - sides[place >= n][1] + 1}")
-        for place, symbol in enumerate(reaction.elements)
-    ]
-    content = {
-        "drawing": drawing,
-        "terms": ["reactant", "product"],
-        "tokens": reaction.tokens,
-        "places": reaction.places,
-        "names": names,
-        "numKeys": n,
-        "weights": np.round(weights.astype(float), 3).tolist(),
-        "truth": truth,
-        "strongest": strongest,
-        "start": n + start,
-        "words": words.group("places"),
-        "language": words.language,
-    }
-    return json.dumps(content, ensure_ascii=False).encode()
+        return []
+    return found if sum(len(each["atoms"]) for each in found) == len(reaction.elements) else []
 
 
 def find(chapter: Chapter) -> None:

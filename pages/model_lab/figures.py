@@ -1,4 +1,4 @@
-"""Figures of the lab: heads at a glance, frames of a video, heads off, position schemes, sinks, and speech."""
+"""Figures of the lab: heads at a glance, frames of a video, heads off, position schemes, and sinks."""
 
 from __future__ import annotations
 
@@ -19,7 +19,6 @@ from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
     KEYS,
-    WEIGHTS_SCALE,
     Labels,
     escape_labels,
     lay_out,
@@ -28,8 +27,6 @@ from ui.widgets.figure_style import (
 )
 from ui.widgets.heatmap import Heatmap, signed_heatmap, to_pixels
 from viz_core.hub import HubRun, PatchGrid
-from viz_core.hub.runs.sound_input import SoundFeatures
-from viz_core.hub.word_timestamps import TimedWord
 from viz_core.lab.heads_off import Change
 from viz_core.lab.sinks import Windowed
 from viz_core.lessons.model_lab.position_measures import MAX_ROWS, cosines
@@ -241,51 +238,3 @@ def perplexities_figure(found: Windowed, names: Mapping[str, str], labels: Label
         beside=[f"{height:,.2f}" for height in heights],
     )
     return lay_out(figure, labels["way"], labels["perplexity"], height=320, yaxis={"rangemode": "tozero"})
-
-
-_SPLIT = 0.36  # so much of the height is below
-
-
-def sound_figure(
-    sound: SoundFeatures,
-    curves: Mapping[str, Float[Tensor, " keys"]],
-    words: Sequence[TimedWord],
-    chosen: int,
-    labels: Labels,
-) -> go.Figure:
-    """The spectrogram, mel bands from low to high; below it weights over the same time; the chosen word framed.
-
-    Args:
-        curves: weights by name; the first in the accent colour.
-        words: with their times: each begins at a fine line.
-        chosen: which of them is framed, from 0; none where there are no words.
-    """
-    spectrogram = sound.spectrogram
-    low, high = float(spectrogram.min()), float(spectrogram.max())
-    figure = traces.cells(
-        go.Figure(),
-        to_pixels(spectrogram.clone(), low, max(high, low + 1e-6)),
-        hover=f"%{{x:.2f}} s · {labels['band']} %{{y}}",
-        x0=sound.frame_seconds / 2,
-        dx=sound.frame_seconds,
-        colorscale=WEIGHTS_SCALE,
-        yaxis="y2",
-    )
-    times = (np.arange(sound.num_keys) + 0.5) * sound.key_seconds
-    for (name, weights), colour in zip(curves.items(), (ACCENT, CATEGORIES[-1]), strict=False):
-        traces.line(figure, times, weights, colour, name, hover="%{x:.2f} s: %{y:.4f}", width=2, shape="hvh")
-    frame = {"type": "rect", "yref": "paper", "y0": 0, "y1": 1, "line": {"color": KEYS, "width": 2}}
-    starts = {"type": "line", "yref": "paper", "y0": 1 - 0.03, "y1": 1, "line": {"color": KEYS, "width": 1}}
-    shapes = [{**starts, "x0": word.start, "x1": word.start} for word in words]
-    if words:
-        shapes.append({**frame, "x0": words[chosen].start, "x1": words[chosen].end})
-    return lay_out(
-        figure,
-        labels["seconds"],
-        labels["weight"],
-        height=430,
-        shapes=shapes,
-        xaxis={"range": [0, spectrogram.shape[1] * sound.frame_seconds], "showgrid": False},
-        yaxis={"domain": [0, _SPLIT - 0.04], "rangemode": "tozero"},
-        yaxis2={"domain": [_SPLIT, 1], "title": {"text": labels["band"]}, "showgrid": False, "automargin": True},
-    )

@@ -10,21 +10,23 @@ import numpy as np
 import plotly.graph_objects as go
 import streamlit as st
 from jaxtyping import Float
-from torch import Tensor
 
-from pages.model_lab.figures import fingerprint_figure, frames_figure, mark_sinks, sound_figure
+from pages.model_lab.figures import fingerprint_figure, frames_figure, mark_sinks
 from serving.requests.hub import HubRequest
 from ui.blocks.over_picture import over_picture_figure
 from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.chapter.downloads import listing
 from ui.compute.models import evaluate
-from ui.text.head_names import head_link
+from ui.text.head_names import head_link, head_place
 from ui.text.markdown import escape
 from ui.widgets.figure_style import Labels
+from ui.widgets.places import draw_places
 from viz_core.hub import Frame, HubRun, PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord, word_times
+from viz_core.lab.fields.pictures import draw_picture
+from viz_core.lab.fields.sounds import draw_sound, sum_moments
 from viz_core.lab.runs import (
     likeness,
     out_of_order,
@@ -225,22 +227,15 @@ def show_similarity(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
 
 
 def _show_pooling(chapter: Chapter, frame: Frame, weights: Float[np.ndarray, "heads patches"]) -> None:
-    """One head of the pooling over the picture, beside the mean of all."""
+    """Each head of the pooling over the picture, and the mean of all."""
     heads, count = weights.shape
-    head = int(chapter.controls.slider("pooling", 1, heads, 1)) if heads > 1 else 1
-    own, mean = weights[head - 1].reshape(frame.grid), weights.mean(axis=0).reshape(frame.grid)
-    most = np.unravel_index(int(own.argmax()), own.shape)
-    maps = {chapter.words("title.pooled"): own, chapter.words("title.pooled-mean"): mean}
-    chapter.figure(
-        "pooled",
-        partial(over_picture_figure, frame.image, maps, None, chapter.words.group("figure")),
-        head=head,
-        heads=heads,
-        row=most[0] + 1,
-        column=most[1] + 1,
-        most=f"{own[most]:.3f}",
-        even=f"{1 / count:.3f}",
-    )
+    names = [chapter.words("pooling-head", head=head + 1) for head in range(heads)]
+    rows = weights if heads == 1 else np.concatenate([weights, weights.mean(axis=0, keepdims=True)])
+    if heads > 1:
+        names.append(chapter.words("title.pooled-mean"))
+    drawing = draw_picture(frame.image, frame.grid, names, chapter.words("patch-place"))
+    draw_places("pooled", drawing, rows, chapter.words)
+    chapter.guidance("pooled", even=f"{1 / count:.3f}")
 
 
 CROSS = "decoder-cross"
@@ -248,26 +243,27 @@ _SPEECH_MAX_NAMED = 12
 
 
 def speech(chapter: Chapter, request: HubRequest, run: HubRun, sound: SoundFeatures, view: ViewState) -> None:
-    """The sheet with the spectrogram; words to click; the opened head, and the mean of those that align, over time."""
+    """The sheet with the time line; words to click; the opened head, or the mean of those that align, over time."""
     words = evaluate(request, word_times)
     with chapter.card("sound"):
         _about(chapter, run, sound)
         if not words:
             st.info(chapter.words("no-words-heard"), icon=":material/hearing_disabled:")
-            chapter.figure("sound-alone", partial(sound_figure, sound, {}, (), 0, chapter.words.group("figure")))
+            _time_line(chapter, sound, (), np.zeros((0, sound.num_keys), dtype=np.float32))
             return
         number = _choose(chapter, request, words)
         word = words[number]
-        curves, rest = _curves(chapter, request, sound, view, word.steps)
-        chapter.figure(
+        heads, name = _shown_heads(chapter, sound, view)
+        weights, rest = evaluate(request, over_time, heads, tuple(each.steps for each in words))
+        _time_line(chapter, sound, words, weights.numpy(), number)
+        chapter.guidance(
             "sound",
-            partial(sound_figure, sound, curves, words, number, chapter.words.group("figure")),
-            height=430,
+            head=name,
             word=escape(word.text),
             start=f"{word.start:.2f}",
             end=f"{word.end:.2f}",
-            rest=f"{100 * rest:.0f} %",
-            most=f"{(int(next(iter(curves.values())).argmax()) + 0.5) * sound.key_seconds:.2f}",
+            rest=f"{rest[number]:.0%}",
+            most=f"{(int(weights[number].argmax()) + 0.5) * sound.key_seconds:.2f}",
         )
         st.audio(sound.waveform.part(word.start, word.end).wav(), alt=chapter.words("part-of-sound"))
         with chapter.claim_row("claims-sound"):
@@ -311,17 +307,24 @@ def _choose(chapter: Chapter, request: HubRequest, words: Sequence[TimedWord]) -
     return unique.index(str(chapter.controls.choice("word", unique, unique[0])))
 
 
-def _curves(
-    chapter: Chapter, request: HubRequest, sound: SoundFeatures, view: ViewState, steps: tuple[int, int]
-) -> tuple[dict[str, Tensor], float]:
-    """Weights over time by name, the opened head's first; and what the first gives to the silence after the sound."""
-    mean, rest = evaluate(request, over_time, sound.aligning, steps)
-    curves = {chapter.words("figure.aligning"): mean}
-    if view.group != CROSS:
-        return curves, rest
-    weights, rest = evaluate(request, over_time, ((view.layer, view.head),), steps)
-    opened = chapter.common("head-named", layer=view.layer + 1, head=view.head + 1)
-    return {opened: weights, **curves}, rest
+def _shown_heads(chapter: Chapter, sound: SoundFeatures, view: ViewState) -> tuple[tuple[tuple[int, int], ...], str]:
+    """Layer and head of the opened head, or of those that align, by choice; and what they are called."""
+    aligning = chapter.words("figure.aligning")
+    if view.group != CROSS or chapter.controls.choice("times", ("opened", "aligning"), "opened") == "aligning":
+        return sound.aligning, aligning
+    return ((view.layer, view.head),), head_place(view.layer + 1, view.head + 1)
+
+
+def _time_line(
+    chapter: Chapter,
+    sound: SoundFeatures,
+    words: Sequence[TimedWord],
+    weights: Float[np.ndarray, "words keys"],
+    start: int = 0,
+) -> None:
+    """Spectrogram and wave over seconds, with the words below and the moments that each attends to."""
+    moments = sum_moments(weights, sound.num_keys * sound.key_seconds)
+    draw_places("sound", draw_sound(sound, words), moments, chapter.words, start=start)
 
 
 def _table(chapter: Chapter, words: Sequence[TimedWord]) -> bytes:

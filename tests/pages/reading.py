@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from typing import Any
 
@@ -99,6 +100,12 @@ def in_sight(app: AppTest) -> str:
 def _name(key: str, kind: str) -> str:
     """The name in the key of an element, without the number by which a page tells several of one name apart."""
     return re.sub(r"(-\d+)?(-fails)?$", "", key.split(f"-{kind}-", 1)[1])
+
+
+def places(app: AppTest) -> dict[str, Any]:
+    """What the browser gets of its first drawing whose tokens have places."""
+    content: dict[str, Any] = json.loads(components(app, "places")[0].bytes)
+    return content
 
 
 def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:

@@ -171,14 +171,15 @@ def shows_contributions(model: HubModel, run: HubRun) -> bool:
 
 
 def over_time(
-    _model: HubModel, run: HubRun, heads: Sequence[Head], steps: tuple[int, int]
-) -> tuple[Float[Tensor, " keys"], float]:
-    """Attention of these steps over time, mean over heads and steps, and the sum on the silence after the sound.
+    _model: HubModel, run: HubRun, heads: Sequence[Head], spans: Sequence[tuple[int, int]]
+) -> tuple[Float[Tensor, "spans keys"], Float[Tensor, " spans"]]:
+    """Attention over time, mean over heads and the steps of each span, and its sum on the silence after the sound.
 
-    Heads are a layer and a head of cross-attention; steps are the first, and the one after the last.
+    Heads are a layer and a head of cross-attention; a span is the first step, and the one after the last.
     """
-    weights = torch.stack([sound_weights(run, head, slice(*steps)) for head in heads]).mean(dim=(0, 1))
-    return weights, max(0.0, 1 - float(weights.sum()))
+    maps = torch.stack([sound_weights(run, head, slice(None)) for head in heads]).mean(dim=0)
+    weights = torch.stack([maps[slice(*span)].mean(dim=0) for span in spans])
+    return weights, (1 - weights.sum(dim=1)).clamp(min=0)
 
 
 def out_of_order(words: Sequence[TimedWord]) -> float:

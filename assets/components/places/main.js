@@ -1,14 +1,12 @@
 // Tokens that have a place in a drawing: pointing at one, there or in the text, lights what it attends to, there and in
-// the text. What the drawing is of is up to Python, which sends parts (atoms and bonds), a place a token at most.
+// the text. What the drawing is of is up to Python (viz_core/lab/places.py), which sends panels and places.
 
 import { element, fillIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
-import { listenToTerms, markLit, pointAtTerms } from "../shared/terms.js";
+import { listenToTerms, pointAtTerms } from "../shared/terms.js";
 
-const BOND = 34; // px
 const LEAST = 0.02; // weight that is lit
 const MOST_NAMED = 3;
-const LABEL = /^([A-Z*][a-z]?)(H[₀-₉]*)?(.*)$/;
 
 const svg = (tag, className, attributes = {}, ...children) => {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -24,7 +22,7 @@ function createView(parent) {
   root.addEventListener("keydown", (event) => moveBy(view, event));
   for (const event of ["pointerover", "focusin"]) root.addEventListener(event, ({ target }) => pointAtTerms(termsOf(target)));
   for (const event of ["pointerleave", "focusout"]) root.addEventListener(event, () => pointAtTerms([]));
-  view.stopTerms = listenToTerms((names) => markLit(root, names));
+  view.stopTerms = listenToTerms((names) => root.querySelectorAll("[data-term]").forEach((node) => node.toggleAttribute("data-lit", names.includes(node.dataset.term))));
   return view;
 }
 
@@ -38,21 +36,26 @@ function receive(view, bytes) {
   const data = (view.data = readJson(bytes));
   view.percent = new Intl.NumberFormat(data.language, { style: "percent", maximumFractionDigits: 0 });
   view.nodes = data.places.map(() => []); // of each place: in the drawing, in the text
-  const { drawing, tokens, root } = view.parts;
+  const { drawing, tokens, say, root } = view.parts;
   root.setAttribute("aria-label", data.words.label);
-  drawing.replaceChildren(...drawAll(view, data.drawing ?? []));
-  tokens.classList.toggle("large", !data.drawing);
-  const places = new Map(data.places.map((token, place) => [token, place]));
-  tokens.replaceChildren(...data.tokens.map((token, i) => {
-    const place = places.get(i);
-    const node = element("span", place === undefined ? "token" : "token atom", {}, token);
-    if (place === undefined) return node;
-    node.dataset.term = data.terms[Number(place >= data.numKeys)];
-    if (!data.drawing) asButton(node, `${data.names[place]} ${token}`);
-    listen(view, node, place);
-    return node;
-  }));
-  select(view, data.start);
+  drawing.replaceChildren(...data.panels.flatMap((panel, i) => drawPanel(view, panel, i)));
+  tokens.classList.toggle("large", !data.panels.length);
+  tokens.hidden = !data.tokens.length;
+  const places = new Map(data.places.map(({ token }, place) => [token, place]));
+  tokens.replaceChildren(...data.tokens.flatMap((token, i) => drawToken(view, token, places.get(i))));
+  say.hidden = data.start === null;
+  if (data.start !== null) select(view, data.start);
+}
+
+function drawToken(view, token, place) {
+  const { places, panels, terms, numKeys, round } = view.data;
+  const node = element("span", place === undefined ? "token" : round ? "token placed" : "token placed word", {}, token);
+  if (place === undefined) return [node];
+  const { name, boxes } = places[place];
+  if (terms.length) node.dataset.term = terms[Number(place >= numKeys)];
+  if (!boxes.length || !panels.length) asButton(node, name === token ? name : `${name} ${token}`);
+  listen(view, node, place);
+  return round ? [node] : [node, " "];
 }
 
 function asButton(node, label) {
@@ -65,56 +68,34 @@ function listen(view, node, place) {
   view.nodes[place].push(node);
 }
 
-function drawAll(view, parts) {
-  let place = 0;
-  return parts.flatMap((part, i) => {
-    const sign = i === 0 ? "" : part.product === parts[i - 1].product ? "+" : "→";
-    const first = place;
-    place += part.atoms.length;
-    return [...(sign ? [element("span", "sign", { "aria-hidden": "true" }, sign)] : []), drawPart(view, part, first)];
-  });
+function drawPanel(view, { box: [left, top, width, height], strokes, labels, picture, inked, sign, term }, number) {
+  const image = picture && svg("image", "", { href: picture, x: left, y: top, width, height, preserveAspectRatio: "none" });
+  const mask = svg("mask", "", { id: `ink${number}` }, ...(inked && image ? [image] : []));
+  const under = inked ? [mask, svg("rect", "ink", { x: left, y: top, width, height, mask: `url(#ink${number})` })] : [image].filter(Boolean);
+  const marks = view.data.places.flatMap(({ boxes }, place) => boxes.flatMap((each, i) => (each[0] === number ? drawPlace(view, each, place, i === 0) : [])));
+  const texts = labels.map(([x, y, text, anchor]) => svg("text", "", { x, y, "text-anchor": anchor }, text));
+  const panel = svg("svg", view.data.round ? "panel" : "panel fine", { viewBox: `${left} ${top} ${width} ${height}`, width, height, ...(term && { "data-term": term }) }, ...under, svg("path", "strokes", { d: strokes }), ...marks, ...texts);
+  return [...(sign ? [element("span", "sign", { "aria-hidden": "true" }, sign)] : []), panel];
 }
 
-function drawPart(view, { atoms: inBonds, bonds, product }, first) {
-  const atoms = inBonds.map(([x, y, label]) => [x * BOND, y * BOND, label]);
-  const xs = atoms.map(([x]) => x), ys = atoms.map(([, y]) => y);
-  const [left, top] = [Math.min(...xs) - 30, Math.min(...ys) - 27];
-  const [width, height] = [Math.max(...xs) + 30 - left, Math.max(...ys) + 27 - top];
-  const lines = bonds.flatMap(([a, b, order]) => linesOf(atoms[a], atoms[b], order));
-  const marks = atoms.flatMap((atom, i) => drawPlace(view, atom, first + i, bonds.filter(([a, b]) => a === i || b === i).map(([a, b]) => atoms[a === i ? b : a])));
-  return svg("svg", "", { viewBox: `${left} ${top} ${width} ${height}`, width, height, "data-term": view.data.terms[Number(product)] }, ...lines, ...marks);
-}
-
-/** The strokes of a bond; they end before a label. */
-function linesOf(a, b, order) {
-  const length = Math.hypot(b[0] - a[0], b[1] - a[1]) || 1;
-  const [dx, dy] = [(b[0] - a[0]) / length, (b[1] - a[1]) / length];
-  const [from, to] = [a[2] ? 11.5 : 0, b[2] ? 11.5 : 0];
-  const shifts = [[], [0], [-2.7, 2.7], [-4.8, 0, 4.8]][order] ?? [0];
-  return shifts.map((s) => svg("line", "bond", { x1: a[0] + dx * from - dy * s, y1: a[1] + dy * from + dx * s, x2: b[0] - dx * to - dy * s, y2: b[1] - dy * to + dx * s }));
-}
-
-function drawPlace(view, [x, y, label], place, neighbours) {
-  const node = svg("g", "place", {}, svg("circle", "halo", { cx: x, cy: y, r: 14 }), svg("circle", "ring", { cx: x, cy: y, r: 14 }));
-  asButton(node, view.data.names[place]);
-  node.number = svg("text", "number", { x, y: y - 21, "text-anchor": "middle" });
-  const drawn = [node, node.number];
-  if (label) {
-    const [, symbol, hydrogens = "", charge] = label.match(LABEL) ?? [null, label, "", ""];
-    const isLeft = hydrogens && neighbours.reduce((sum, [other]) => sum + other - x, 0) > 3;
-    const half = symbol.length > 1 ? 9 : 6;
-    const at = isLeft ? { x: x + half, "text-anchor": "end" } : { x: x - half, "text-anchor": "start" };
-    drawn.push(svg("text", "", { y, ...at }, isLeft ? hydrogens + symbol + charge : symbol + hydrogens + charge));
-  }
+/** The first box of a place is its button. */
+function drawPlace(view, [, x, y, width, height], place, isFirst) {
+  const { round, places } = view.data;
+  const corners = { x, y, width, height, rx: round ? width / 2 : 0 };
+  const node = svg("g", "place", {}, svg("rect", "halo", corners), svg("rect", "ring", corners));
+  if (isFirst) asButton(node, places[place].name);
+  const drawn = [node];
+  if (round) drawn.push((node.number = svg("text", "number", { x: x + width / 2, y: y - 7, "text-anchor": "middle" })));
   listen(view, node, place);
   return drawn;
 }
 
 /** What a place attends to, or what attends to it, largest first. */
-function linksOf({ weights, numKeys }, place) {
+function linksOf({ weights, numKeys, relative }, place) {
   const isQuery = place >= numKeys;
   const row = isQuery ? weights[place - numKeys].map((weight, key) => [key, weight]) : weights.map((keys, query) => [query + numKeys, keys[place]]);
-  return row.filter(([, weight]) => weight >= LEAST).sort((a, b) => b[1] - a[1]);
+  const most = relative ? Math.max(...row.map(([, weight]) => weight)) : 1;
+  return row.filter(([, weight]) => weight >= LEAST * most && weight > 0).sort((a, b) => b[1] - a[1]);
 }
 
 function select(view, place) {
@@ -124,10 +105,11 @@ function select(view, place) {
   const links = linksOf(data, place);
   const right = new Set(place >= data.numKeys ? data.truth[place - data.numKeys] : []);
   const weights = new Map(links);
+  const most = data.relative ? links[0]?.[1] : 1;
   nodes.forEach((each, other) => each.forEach((node) => {
     node.toggleAttribute("data-read", weights.has(other));
     node.toggleAttribute("data-true", right.has(other));
-    node.style.setProperty("--weight", weights.get(other) ?? 0);
+    node.style.setProperty("--weight", (weights.get(other) ?? 0) / most || 0);
     node.toggleAttribute("data-chosen", other === place);
     if (node.hasAttribute("role")) {
       node.setAttribute("aria-pressed", String(other === place));
@@ -140,13 +122,14 @@ function select(view, place) {
 }
 
 function sentence({ data, percent }, place, links, right) {
-  const { words, names, numKeys, truth, language } = data;
+  const { words, numKeys, truth, language } = data;
+  const names = data.places.map(({ name }) => name);
   const items = links.slice(0, MOST_NAMED).map(([other, weight]) => fillIn(words.item, { name: names[other], weight: percent.format(weight) }));
   const others = new Intl.ListFormat(language).format(items);
   if (!others) return fillIn(words.nothing, { name: names[place] });
   if (place < numKeys) return fillIn(words.read, { name: names[place], others });
   const best = data.strongest[place - numKeys];
-  const known = truth.length && (right.size ? (right.has(best) ? words.right : fillIn(words.wrong, { name: names[[...right][0]] })) : words.unknown);
+  const known = truth.length > 0 && (right.size ? (right.has(best) ? words.right : fillIn(words.wrong, { name: names[[...right][0]] })) : words.unknown);
   return [fillIn(words.attends, { name: names[place], others }), known, right.size > 1 && fillIn(words.alike, { count: right.size })].filter(Boolean).join(language.startsWith("zh") ? "" : " ");
 }
 

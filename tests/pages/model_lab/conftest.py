@@ -11,7 +11,19 @@ from safetensors.torch import load_file, save_file
 from tests.viz_core.hub.families import SIZES, build_all, save_tokenizer
 
 _TEXTS = ("bert", "bert-fills", "gpt2", "llama", "gpt-oss", "t5", "bloom", "sorter", "albert", "roberta")
-_PICTURES = ("vit", "dinov2", "registers", "llava", "smolvlm", "paligemma", "qwen2_vl", "internvl", "clip", "whisper")
+_PICTURES = (
+    "vit",
+    "dinov2",
+    "registers",
+    "llava",
+    "smolvlm",
+    "paligemma",
+    "qwen2_vl",
+    "internvl",
+    "clip",
+    "siglip",
+    "whisper",
+)
 
 
 @pytest.fixture(scope="session")

@@ -10,7 +10,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.figures import frames_figure
-from tests.pages.reading import alts, badges, claims, drawn, texts
+from tests.pages.reading import alts, badges, claims, places, texts
 from tests.viz_core.images.test_video import COLOURS, animation, still
 from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
 from ui.compute.pictures import sample_video
@@ -18,6 +18,7 @@ from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.word_timestamps import TimedWord, word_times
 from viz_core.images.video import open_video
+from viz_core.lab.fields.sounds import sum_moments
 from viz_core.lab.runs import out_of_order, over_time
 from viz_core.lab.sinks import picture_rows
 from viz_core.sounds.open_sound import open_sound
@@ -49,15 +50,16 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     assert "[layer 2, head 3](#head=decoder-cross.1.2)" in page_text
     assert badges(app)["times of 6 words never decrease"]
     assert all("material/check" in claim for claim in claims(app))
-    _, opened, mean = drawn(app, "sound")
-    expected, _ = over_time(model, run, [(0, 1)], words[0].steps)
-    assert opened["name"] == "layer 1, head 2"
-    assert np.allclose(opened["y"], expected)
-    assert np.allclose(mean["y"], over_time(model, run, [(0, 1), (1, 2)], words[0].steps)[0])
+    steps = [word.steps for word in words]
+    for times, heads in (("opened", [(0, 1)]), ("aligning", [(0, 1), (1, 2)])):
+        line = places(open_page("model-lab", **LINK, **{"ml-times": times}))
+        expected, _ = over_time(model, run, heads, steps)
+        assert np.allclose(line["weights"], sum_moments(expected.numpy(), 2.7), atol=1e-4)
+        assert [token.strip() for token in line["tokens"]] == [word.text for word in words]
     last = open_page("model-lab", **LINK, **{"ml-word": choice.options[-1]})
-    assert any("with mat framed" in alt for alt in alts(last))
+    assert places(last)["start"] == line["numKeys"] + len(words) - 1
     choice.set_value(choice.options[2]).run()
-    assert any("with sat, framed" in alt for alt in alts(app))
+    assert places(app)["start"] == line["numKeys"] + 2
 
 
 def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, folders: Path) -> None:
@@ -86,6 +88,16 @@ def test_the_microphone_is_heard(open_page: OpenPage) -> None:
     app.audio_input(key="ml-microphone").upload("recording.wav", GOOD["WAV of a microphone"], "audio/wav").run()
     assert "0.50 s of sound" in texts(app)
     assert badges(app)
+
+
+def test_heads_of_a_pooling_over_the_picture(open_page: OpenPage, folders: Path) -> None:
+    shown = places(open_page("model-lab", **{"ml-model": "siglip"}))
+    weights = np.array(shown["weights"])
+    assert weights.shape == (3, 16)  # two heads and their mean
+    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-3)
+    np.testing.assert_allclose(weights[2], weights[:2].mean(axis=0), atol=1e-4)
+    assert np.abs(weights[0] - weights[1]).max() > 0.01
+    assert shown["panels"][0]["picture"]
 
 
 def test_a_host_decides_how_long_a_sound_may_be(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:

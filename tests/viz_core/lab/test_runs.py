@@ -153,10 +153,11 @@ def run(model: HubModel) -> HubRun:
     return model.run(sound=SOUND, max_new_tokens=9)
 
 
-def test_a_word_over_time_and_what_the_silence_after_it_gets(model: HubModel, run: HubRun) -> None:
-    weights, rest = over_time(model, run, [(0, 1), (1, 2)], (3, 5))
-    maps = [run.trace[f"decoder.{layer}.cross"].weights(head=head)[0, 3:5] for layer, head in ALIGNING]
-    whole = torch.stack(maps).mean(dim=(0, 1))
-    torch.testing.assert_close(weights, whole[:135])
-    assert rest == pytest.approx(float(whole[135:].sum()), abs=1e-6)
-    assert 0 < rest < 1
+def test_words_over_time_and_what_the_silence_after_them_gets(model: HubModel, run: HubRun) -> None:
+    weights, rest = over_time(model, run, [(0, 1), (1, 2)], [(3, 5), (5, 6)])
+    maps = torch.stack([run.trace[f"decoder.{layer}.cross"].weights(head=head)[0] for layer, head in ALIGNING])
+    for row, silence, span in zip(weights, rest, (slice(3, 5), slice(5, 6)), strict=True):
+        whole = maps[:, span].mean(dim=(0, 1))
+        torch.testing.assert_close(row, whole[:135])
+        assert silence == pytest.approx(float(whole[135:].sum()), abs=1e-6)
+        assert 0 < silence < 1

@@ -1,0 +1,1 @@
+"""Fields whose tokens have places in a drawing, one file each."""
