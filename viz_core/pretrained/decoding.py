@@ -1,11 +1,12 @@
 """Greedy and beam search with a key-value cache."""
 
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from viz_core.models.decoding_step import begin_decoding
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.runtime.hooks import may_end
@@ -33,6 +34,7 @@ def greedy_search(
     special: SpecialTokens,
     max_new_tokens: int,
     logits_of: list[Logits] | None = None,
+    encoded: Any = None,
 ) -> list[list[int]]:
     """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
 
@@ -41,18 +43,20 @@ def greedy_search(
 
     Args:
         logits_of: where given, gets each row's logits, from which its tokens were chosen.
+        encoded: what the encoder returned for this source, where it has run.
 
     Returns:
         Token ids of each row, without bos, with eos where it was reached.
     """
-    state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
+    encoded = model.encoder(source, valid_lens) if encoded is None else encoded
+    step, state = begin_decoding(model.decoder, encoded, valid_lens)
     token = torch.full((source.shape[0], 1), special.bos, device=source.device)
     rows = list(range(source.shape[0]))  # of the batch
     found: list[list[int]] = [[] for _ in rows]
     seen = []
     for _ in range(max_new_tokens):
         may_end()
-        logits, state = model.decoder(token, state)
+        logits, state = step(token, state)
         if logits_of is not None:
             seen.append(logits[:, -1])
         token = _without_specials(logits[:, -1], special).argmax(dim=-1, keepdim=True)
@@ -81,6 +85,7 @@ def beam_search(
     length_penalty: float = 1.0,
     logits_of: list[Logits] | None = None,
     candidates_of: list[list[Candidate]] | None = None,
+    encoded: Any = None,
 ) -> list[list[int]]:
     """The best of `beam` hypotheses by log p(y | x) / lp(y), with lp(y) = ((5 + |y|) / 6)^length_penalty.
 
@@ -92,11 +97,13 @@ def beam_search(
         logits_of: where given, gets each row's logits, from which the tokens of its best hypothesis were chosen.
         candidates_of: where given, gets the most likely candidates of each step for the first row: those kept, then
             `PRUNED` more.
+        encoded: as in `greedy_search`.
     """
     if beam < 1:
         raise ValueError(f"beam: expected at least 1, got {beam}")
     batch, device = source.shape[0], source.device
-    state = model.decoder.init_state(model.encoder(source, valid_lens), valid_lens)
+    encoded = model.encoder(source, valid_lens) if encoded is None else encoded
+    next_step, state = begin_decoding(model.decoder, encoded, valid_lens)
     state = state.select(torch.arange(batch, device=device).repeat_interleave(beam))
     first_row = torch.arange(batch, device=device)[:, None] * beam
     hypotheses = torch.full((batch * beam, 1), special.bos, device=device)
@@ -110,7 +117,7 @@ def beam_search(
 
     for step in range(1, max_new_tokens + 1):
         may_end()
-        logits, state = model.decoder(hypotheses[:, -1:], state)
+        logits, state = next_step(hypotheses[:, -1:], state)
         log_p = _without_specials(logits[:, -1], special).float().log_softmax(dim=-1)
         vocab = log_p.shape[-1]
         every = (scores[..., None] + log_p.view(batch, beam, vocab)).flatten(1)

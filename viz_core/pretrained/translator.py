@@ -25,7 +25,7 @@ from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spell
 from viz_core.pretrained.translation import Translation, likeliest_others, word_probabilities
 from viz_core.runtime.assets import Provenance
 from viz_core.runtime.refusal import RefusalError
-from viz_core.trace import record
+from viz_core.trace import Trace, record
 
 TRANSLATION_ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "transformer": (TransformerEncoder, TransformerDecoder),
@@ -144,16 +144,35 @@ class Translator:
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
         limits = length_limits(sources, max_new_tokens)
+        if beam > 1 or len(sources) == 1:  # the last step of a beam depends on the limit, so each by itself
+            return [self._translated(ids, limit, beam) for ids, limit in zip(sources, limits, strict=True)]
         logits: list[Logits] = []
-        if beam > 1:  # its last step depends on the limit, so each by itself
-            targets = [self.search([ids], limit, beam, logits)[0] for ids, limit in zip(sources, limits, strict=True)]
-        else:
-            found = self.search(sources, max(limits), beam, logits) if sources else []
-            targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
-        return [self._recorded(*written) for written in zip(sources, targets, logits, strict=True)]
+        found = self.search(sources, max(limits), beam, logits) if sources else []
+        targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
+        written = zip(sources, targets, logits, strict=True)
+        return [self._recorded(ids, target, cached, *self._encoded(ids)) for ids, target, cached in written]
+
+    def _translated(self, source_ids: list[int], limit: int, beam: int) -> Translation:
+        """Translate one text: the encoder runs once, for the search and for the maps."""
+        logits: list[Logits] = []
+        trace, encoded = self._encoded(source_ids)
+        target_ids = self.search([source_ids], limit, beam, logits, encoded)[0]
+        return self._recorded(source_ids, target_ids, logits[0], trace, encoded)
+
+    def _encoded(self, source_ids: list[int]) -> tuple[Trace, Any]:
+        """Return a recording of the encoder, and what it returned."""
+        with record() as trace:
+            trace.may_be_empty = True  # models without attention translate too
+            source = torch.tensor([source_ids], device=self.device)
+            return trace, self.model.encoder(source, torch.tensor([len(source_ids)], device=self.device))
 
     def search(
-        self, sources: Sequence[list[int]], limit: int, beam: int = 1, logits: list[Logits] | None = None
+        self,
+        sources: Sequence[list[int]],
+        limit: int,
+        beam: int = 1,
+        logits: list[Logits] | None = None,
+        encoded: Any = None,
     ) -> list[list[int]]:
         """Target ids of each source, whose logits are added to those there are; the shorter sources are padded."""
         lengths = [len(ids) for ids in sources]
@@ -161,8 +180,8 @@ class Translator:
         X = torch.tensor(padded, device=self.device)
         valid_lens = torch.tensor(lengths, device=self.device)
         if beam == 1:
-            return greedy_search(self.model, X, valid_lens, self.special, limit, logits)
-        return beam_search(self.model, X, valid_lens, self.special, limit, beam, logits_of=logits)
+            return greedy_search(self.model, X, valid_lens, self.special, limit, logits, encoded)
+        return beam_search(self.model, X, valid_lens, self.special, limit, beam, logits_of=logits, encoded=encoded)
 
     def teacher_forced(
         self, source_ids: Sequence[int], target_ids: Sequence[int]
@@ -172,13 +191,19 @@ class Translator:
         target = torch.tensor([[self.special.bos, *target_ids[:-1]]], device=self.device)
         return source, target, torch.tensor([len(source_ids)], device=self.device)
 
-    def _recorded(self, source_ids: list[int], target_ids: list[int], cached: Logits) -> Translation:
-        """Record one teacher-forced pass over a finished translation, and compare it with the decoding steps."""
-        source, target, valid_lens = self.teacher_forced(source_ids, target_ids)
+    def _recorded(
+        self, source_ids: list[int], target_ids: list[int], cached: Logits, trace: Trace, encoded: Any
+    ) -> Translation:
+        """Record one teacher-forced pass over a finished translation, and compare it with the decoding steps.
+
+        Args:
+            trace: that of the encoder, which the decoder's is added to.
+            encoded: what the encoder returned.
+        """
+        _, target, valid_lens = self.teacher_forced(source_ids, target_ids)
         decoder_ids = target[0].tolist()
-        with record() as trace:
-            trace.may_be_empty = True  # models without attention translate too
-            logits = self.model(source, target, valid_lens)
+        with trace.adopt():
+            logits, _ = self.model.decoder(target, self.model.decoder.init_state(encoded, valid_lens))
         every = logits[0].float().log_softmax(dim=-1)
         log_p = every[range(len(target_ids)), target_ids]
         others = likeliest_others(every, target_ids, never=(self.special.pad, self.special.bos))
@@ -238,7 +263,18 @@ def read_translator(card: ModelCard, folder: Path, device: torch.device) -> Tran
             got=stored,
         )
     load_weights(model, folder / "model.safetensors", card.config.get("sha256"))
+    lay_out_by_columns(model)
     return Translator(card, model.to(device).eval().requires_grad_(False), tokenizer, device)
+
+
+def lay_out_by_columns(model: nn.Module) -> None:
+    """Store the matrices of linear layers column by column: one row times such a matrix takes two thirds of the time.
+
+    They are the same numbers in the same shape; only their order in memory differs.
+    """
+    for layer in model.modules():
+        if isinstance(layer, nn.Linear):
+            layer.weight.data = layer.weight.data.t().contiguous().t()
 
 
 def build_translation_model(config: dict[str, Any]) -> EncoderDecoder:

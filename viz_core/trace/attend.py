@@ -19,7 +19,7 @@ from viz_core.trace.outputs import edited_output, pooled, pooled_in_blocks
 from viz_core.trace.record import no_recording
 from viz_core.trace.source import Direct, Projected, stored
 from viz_core.trace.states import on_attention
-from viz_core.trace.trace import Trace, current_trace
+from viz_core.trace.trace import Trace, current_trace, recorder
 from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, causal_mask
 
 
@@ -109,6 +109,21 @@ def attend(
                 enable_gqa=bool(num_heads != keys.shape[1]),
             )
     return output if edits is None else edited_output(output, projected(edits=edits), values, dropout)
+
+
+def attend_unobserved(
+    queries: Float[Tensor, "batch heads queries d"],
+    keys: Float[Tensor, "batch heads keys d"],
+    values: Float[Tensor, "batch heads keys v"],
+    mask: Mask | None = None,
+) -> Float[Tensor, "batch heads queries v"]:
+    """Return what `attend` returns where nobody looks (`is_observed`), for inputs that fit: its kernel alone."""
+    return F.scaled_dot_product_attention(queries, keys, values, attn_mask=mask)
+
+
+def is_observed() -> bool:
+    """Return whether this thread or task records or edits, so that a call of attention must go through `attend`."""
+    return recorder.get() is not None or is_editing()
 
 
 def _attend_in_graph(

@@ -297,6 +297,13 @@ def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[Re
     return handles
 
 
+def has_foreign_hooks(module: nn.Module) -> bool:
+    """Return whether a module has hooks besides those of `add_state_hooks`, for recordings and edits."""
+    own = {after_model, begin_pass, end_pass, before_layer, after_layer, on_attention}
+    hooks = (*module._forward_hooks.values(), *module._forward_pre_hooks.values())
+    return any(getattr(hook, "func", hook) not in own for hook in hooks)
+
+
 def find_layers(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, str]:
     """Return the layers of a model, "decoder.2" say: those with these attentions, and the others in the same lists."""
     modules = dict(model.named_modules())
