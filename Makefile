@@ -13,7 +13,7 @@ PYTEST = OMP_NUM_THREADS=1 $(BIN)/pytest -n $(PROCESSES) --dist loadfile --no-lo
 TYPESCRIPT := 7.0.2
 PIP_INSTALL := $(BIN)/pip install --quiet --disable-pip-version-check --no-compile
 
-.PHONY: run host test test-slow test-all browser check subjects types families test-library test-ranges docs course site languages bench load attacks serve-test clean
+.PHONY: run host test test-slow test-all browser check subjects types families test-library test-ranges test-chemistry docs course site languages bench load attacks serve-test clean
 
 # Start the app on localhost. ADDRESS=0.0.0.0 makes it visible to your network; for a public server use `make host`.
 run: $(VENV)/.app
@@ -70,6 +70,10 @@ test-library: $(VENV)/.dev
 test-ranges: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.ranges $(ARGS)
 
+# Compare attention and atom maps with those of rxnmapper: for every week, not every change (requirements-chemistry.txt).
+test-chemistry: $(VENV)/.chemistry
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/viz_core/hub/test_rxnmapper.py
+
 # Shrink and run every family of transformers, and write docs/architectures.md: nightly, about ten minutes.
 families: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.viz_core.hub.family_table $(ARGS)
@@ -112,6 +116,10 @@ $(VENV)/.peers: requirements-peers.txt $(VENV)/.dev
 
 $(VENV)/.lens: requirements-lens.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/lens -r requirements-lens.txt
+	touch $@
+
+$(VENV)/.chemistry: requirements-chemistry.txt $(VENV)/.dev
+	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/chemistry -r requirements-chemistry.txt
 	touch $@
 
 $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
