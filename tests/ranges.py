@@ -25,7 +25,7 @@ VERSIONS = {
     "5.24.0": (),
 }
 """Versions of transformers that docs/library.md says are tested, with what they need in other versions than we do."""
-SAMPLE = ("tests/viz_core/hub/test_own_tokenizer.py", "tests/viz_core/lab/test_scan_targets.py")
+SAMPLE = ("tests/viz_core/hub/test_layouts.py", "tests/viz_core/lab/test_sinks.py")
 
 
 def allowed() -> Requirement:

@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tests.viz_core.view.attention_groups import make_group
-from tests.viz_core.view.test_shipped import picture_group
+from tests.viz_core.view.test_map_group import picture_group
 from ui.text.words import load_words
 from ui.widgets.attention_view import LastAction, is_newer
 from ui.widgets.view_link import Cell, ViewLink, open_map, open_tokens, read_cell, read_link, write_link

@@ -19,7 +19,7 @@ from tests.browser.page_checks import box_of, expect_rest
 from tests.viz_core.hub.fake_hub import FakeHub, serving
 from tests.viz_core.hub.families import build, build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
-from tests.viz_core.images.test_video import animation
+from tests.viz_core.images.test_preprocessing import animation
 from viz_core.hub import HubVision, load_hub
 from viz_core.images.open_image import open_picture
 from viz_core.images.video import open_video

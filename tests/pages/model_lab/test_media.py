@@ -11,8 +11,8 @@ from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.figures import frames_figure
 from tests.pages.reading import alts, badges, claims, places, texts
-from tests.viz_core.images.test_video import COLOURS, animation, still
-from tests.viz_core.sounds.hostile_sounds import BAD, GOOD, encode
+from tests.viz_core.images.test_preprocessing import COLOURS, animation, still
+from tests.viz_core.sounds.test_open_sound import BAD, GOOD, encode
 from ui.compute.pictures import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub

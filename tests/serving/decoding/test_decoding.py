@@ -19,7 +19,7 @@ from serving.requests.request import Picture
 from tests.viz_core.bounded import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
-from tests.viz_core.images.test_video import COLOURS, animation, still
+from tests.viz_core.images.test_preprocessing import COLOURS, animation, still
 from ui.compute.pictures import read_video
 from viz_core.images.open_image import PictureError, as_rgb, open_picture
 from viz_core.images.video import open_video

@@ -26,7 +26,7 @@ from serving.requests.request import (
 )
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from tests.notebooks import printed, run_notebook, shows
-from tests.viz_core.images.test_video import animation
+from tests.viz_core.images.test_preprocessing import animation
 from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import HubError, HubVision, Sampling

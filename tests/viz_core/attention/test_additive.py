@@ -1,5 +1,6 @@
-"""Attention with one head, additive and scaled dot-product: numbers by hand, loops over single pairs, the book's
-example, and what neither layer may do."""
+"""Attention with one head and kernel pooling: numbers by hand, loops, the book's examples, and what is refused."""
+
+from __future__ import annotations
 
 import math
 from collections.abc import Callable
@@ -10,7 +11,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from viz_core.attention import AdditiveAttention, DotProductAttention
+from viz_core.attention import (
+    AdditiveAttention,
+    DotProductAttention,
+    boxcar,
+    constant,
+    epanechnikov,
+    gaussian,
+    nadaraya_watson,
+    triangular,
+)
+from viz_core.attention.kernel_pooling import KERNELS, with_width
+from viz_core.lessons.attention_pooling.curve_fit import (
+    book_curve,
+    noisy_points,
+)
 from viz_core.trace import name_site, record
 
 Layer = AdditiveAttention | DotProductAttention
@@ -137,3 +152,154 @@ REFUSED: list[tuple[Callable[[], Tensor], str]] = [
 def test_what_does_not_fit_is_refused(call: Callable[[], Tensor], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         call()
+
+
+numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=7)
+
+
+def f64(*values: float) -> Tensor:
+    return torch.tensor(values, dtype=torch.float64)
+
+
+def by_loops(x: Tensor, y: Tensor, queries: Tensor, kernel) -> tuple[list[float], list[list[float]]]:
+    """The formula as it stands in the book, one query and one key at a time."""
+    answers, rows = [], []
+    for q in queries.tolist():
+        nearness = [float(kernel(f64(q - key))) for key in x.tolist()]
+        total = sum(nearness)
+        rows.append([value / total if total else 0.0 for value in nearness])
+        answers.append(sum(a * v for a, v in zip(rows[-1], y.tolist(), strict=True)) if total else math.nan)
+    return answers, rows
+
+
+def test_two_keys_by_hand() -> None:
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(10, 20), f64(0.25), triangular)
+    torch.testing.assert_close(weights, f64(0.75, 0.25)[None])
+    torch.testing.assert_close(y_hat, f64(12.5))
+
+
+@given(x=numbers, queries=numbers, name=st.sampled_from(sorted(KERNELS)), width=st.sampled_from([0.3, 1.0, 2.5]))
+def test_against_loops(x: list[float], queries: list[float], name: str, width: float) -> None:
+    kernel = with_width(KERNELS[name], width)
+    keys, values, inputs = f64(*x), book_curve(f64(*x)), f64(*queries)
+    y_hat, weights = nadaraya_watson(keys, values, inputs, kernel)
+    answers, rows = by_loops(keys, values, inputs, kernel)
+    if name != "gaussian":  # whose loop underflows far away, and ours does not
+        assert [math.isnan(a) for a in answers] == y_hat.isnan().tolist()
+        torch.testing.assert_close(y_hat, f64(*answers), equal_nan=True)
+        torch.testing.assert_close(weights, torch.tensor(rows, dtype=torch.float64).reshape(weights.shape))
+    reached = weights.any(dim=1)
+    torch.testing.assert_close(weights.sum(dim=1), reached.double())
+    assert (weights >= 0).all()
+
+
+def test_a_query_that_no_key_reaches() -> None:
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(3, 5), f64(0.5, 9), boxcar)
+    assert y_hat[0] == 4
+    assert y_hat[1].isnan()
+    assert weights[1].tolist() == [0, 0]
+
+
+def test_a_gaussian_reaches_every_key_however_far() -> None:
+    """exp(-50000) is 0 in any floating type; the nearest key still takes the query."""
+    y_hat, weights = nadaraya_watson(f64(0, 1), f64(3, 5), f64(4.0), gaussian(0.01))
+    assert weights.tolist() == [[0, 1]]
+    assert y_hat.item() == 5
+    single, _ = nadaraya_watson(f64(0, 1).float(), f64(3, 5).float(), f64(4.0).float(), gaussian(0.01))
+    assert single.item() == 5
+
+
+def test_no_query_is_no_answer() -> None:
+    y_hat, weights = nadaraya_watson(f64(1, 2), f64(1, 2), torch.empty(0, dtype=torch.float64), gaussian())
+    assert y_hat.shape == (0,)
+    assert weights.shape == (0, 2)
+
+
+def test_the_recorder_hears_the_weights() -> None:
+    x, y = noisy_points(5)
+    with record() as trace:
+        _, weights = nadaraya_watson(x, y, f64(1, 2, 3), boxcar, site="kernel")
+    assert trace.sites == ("kernel",)
+    torch.testing.assert_close(trace["kernel"].weights()[0, 0], weights.float())
+
+
+def test_refuses(shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match="at least one key, got none"):
+        nadaraya_watson(f64(), f64(), f64(1), boxcar)
+    with pytest.raises(ValueError, match=r"one value for each key, got keys \(2,\), values \(1,\) and queries \(1,\)"):
+        nadaraya_watson(f64(1, 2), f64(1), f64(1), boxcar)
+    with pytest.raises(ValueError, match=r"one width, got keys \(2, 3\), values \(2,\) and queries \(1, 2\)"):
+        nadaraya_watson(torch.zeros(2, 3), torch.zeros(2), torch.zeros(1, 2), boxcar)
+    with pytest.raises(ValueError, match=r"expected a number or a vector .* queries \(1, 2\)"):
+        nadaraya_watson(torch.zeros(2), torch.zeros(2), torch.zeros(1, 2), boxcar)
+    for kernel, why in (
+        (lambda u: -torch.ones_like(u), "finite values of at least 0, got -1"),
+        (lambda u: 1 / u, "finite values of at least 0, got inf"),  # at the key itself: its row came out as NaN
+        (lambda u: u * torch.nan, "finite values of at least 0, got nan"),  # came out as zeros, as if out of reach
+        (lambda u: u[:, :1], r"a value for each of \(1, 2\), got float64 of shape \(1, 1\)"),  # served every key
+        (lambda _: None, r"a value for each of \(1, 2\), got NoneType"),
+    ):
+        with pytest.raises(ValueError, match=f"kernel: expected {why}"):
+            nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), kernel)
+
+
+def test_keys_and_values_may_be_vectors() -> None:
+    """Against loops, and with a key beside the query at distance 5, by hand."""
+    keys, values, queries = torch.randn(7, 3), torch.randn(7, 2), torch.randn(4, 3)
+    y_hat, weights = nadaraya_watson(keys, values, queries, gaussian(0.8))
+    for i, query in enumerate(queries):
+        kernel = [math.exp(-0.5 * (math.dist(query.tolist(), key.tolist()) / 0.8) ** 2) for key in keys]
+        expected = [k / sum(kernel) for k in kernel]
+        assert weights[i].tolist() == pytest.approx(expected, abs=1e-5)
+        mixed = [sum(a * float(v[j]) for a, v in zip(expected, values, strict=True)) for j in range(2)]
+        assert y_hat[i].tolist() == pytest.approx(mixed, abs=1e-5)
+    _, far = nadaraya_watson(torch.tensor([[3.0, 4.0], [0.0, 0.0]]), torch.zeros(2), torch.zeros(1, 2), gaussian(5.0))
+    assert far.tolist()[0] == pytest.approx([math.exp(-0.5) / (1 + math.exp(-0.5)), 1 / (1 + math.exp(-0.5))])
+
+
+DISTANCES = torch.tensor([-2.0, -1.0, -0.5, 0.0, 0.5, 1.0, 1.5], dtype=torch.float64)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "values"),
+    [
+        (boxcar, [0, 1, 1, 1, 1, 1, 0]),  # 1 at distance 1 too, as in the book's text
+        (constant, [1, 1, 1, 1, 1, 1, 1]),
+        (triangular, [0, 0, 0.5, 1, 0.5, 0, 0]),
+        (epanechnikov, [0, 0, 0.5625, 0.75, 0.5625, 0, 0]),
+        (
+            gaussian(),
+            [math.exp(-2), math.exp(-0.5), math.exp(-0.125), 1, math.exp(-0.125), math.exp(-0.5), math.exp(-1.125)],
+        ),
+        (gaussian(0.5), [math.exp(-8), math.exp(-2), math.exp(-0.5), 1, math.exp(-0.5), math.exp(-2), math.exp(-4.5)]),
+    ],
+)
+def test_values_by_hand(kernel, values) -> None:
+    torch.testing.assert_close(kernel(DISTANCES), torch.tensor(values, dtype=torch.float64))
+
+
+def test_epanechnikov_is_a_density_and_its_namesake_in_the_book_is_another_kernel() -> None:
+    u = torch.linspace(-1, 1, 20001, dtype=torch.float64)
+    assert float(torch.trapezoid(epanechnikov(u), u)) == pytest.approx(1, abs=1e-7)
+    assert float((epanechnikov(u) - triangular(u)).abs().max()) > 0.2
+
+
+@given(width=st.floats(0.01, 100), distance=st.floats(-200, 200))
+def test_a_width_stretches_every_kernel(width: float, distance: float) -> None:
+    u = torch.tensor([distance], dtype=torch.float64)
+    for kernel in KERNELS.values():
+        stretched = with_width(kernel, width)(u)
+        torch.testing.assert_close(stretched, kernel(u / width), rtol=1e-9, atol=1e-300)
+
+
+@pytest.mark.parametrize("width", [0.0, -1.0, math.nan, math.inf])
+def test_a_width_must_be_positive(width: float) -> None:
+    with pytest.raises(ValueError, match="sigma: expected a positive number, got"):
+        gaussian(width)
+    with pytest.raises(ValueError, match="width: expected a positive number, got"):
+        with_width(boxcar, width)
+
+
+def test_the_books_curve() -> None:
+    published = f64(0, 2.6829, 3.8186, 3.2822, 2.4864, 3.0822)
+    torch.testing.assert_close(book_curve(torch.arange(6, dtype=torch.float64)), published, rtol=0, atol=5e-5)

@@ -1,4 +1,6 @@
-"""Sweeps, paths and gradients, against plain hooks."""
+"""Sweeps and their estimates from gradients, against plain hooks, and on a device without float64."""
+
+from __future__ import annotations
 
 from typing import Any
 
@@ -6,10 +8,21 @@ import pytest
 import torch
 from torch import Tensor
 
-from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, made, metric, seen, with_columns
-from tests.viz_core.hub.families import in_memory
-from viz_core.circuits import patch_sweep, path_patch, sweep
-from viz_core.hub import instrument
+from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
+from tests.viz_core.fake_mps import MPS, FakeMps
+from tests.viz_core.hub.families import in_memory, inputs_of
+from viz_core.circuits import (
+    attribution_patch,
+    logit_attribution,
+    ov_circuit,
+    patch_sweep,
+    path_patch,
+    qk_circuit,
+    score_attribution,
+    sweep,
+)
+from viz_core.hub import instrument, restore
+from viz_core.maps.score_products import score_products
 from viz_core.models import TransformerDecoder
 from viz_core.trace import intervene, off, patch, record
 
@@ -107,3 +120,134 @@ def test_heads_of_cross_attention_are_swept_one_by_one() -> None:
         site = f"decoder.{layer}.cross"
         with torch.no_grad(), intervene({site: patch(head, run[site], "output")}):
             torch.testing.assert_close(found[layer, head], number(decoder(**corrupted)[0]))
+
+
+POSITIONS = torch.tensor([[0, 1, 2, 3, 4, 5], [0, 1, 2, 3, -1, -1]])
+FAMILIES = ["ours", "gpt2", "llama", "bert-fills"]
+
+
+def estimates_by_hooks(plain: object, clean: object, corrupted: object, what: str) -> Tensor:
+    """m + (clean - corrupted) . dm/da, with a caught by plain hooks and caught in the graph."""
+    at = {"attention": "attention", "mlp": "mlp", "heads": "out"}[what]
+    places = [(getattr(layer, at), "in" if what == "heads" else "out") for layer in layers(plain)]
+    with torch.no_grad():
+        new, old = seen(plain, clean, places), seen(plain, corrupted, places)
+    caught: dict[object, Tensor] = {}
+
+    def keep(place: object, x: Tensor) -> Tensor:
+        caught[place] = x + torch.zeros_like(x, requires_grad=True)
+        caught[place].retain_grad()
+        return caught[place]
+
+    with hooks({place: lambda x, place=place: keep(place, x) for place in places}):
+        value = metric(first(plain(**corrupted)))  # type: ignore[operator]
+    value.backward()
+    rows = []
+    for place in places:
+        change = (new[place] - old[place]) * caught[place].grad
+        if what == "heads":
+            rows.append(change.unflatten(-1, (-1, WIDTH)).sum(dim=(0, 1, 3)))
+        else:
+            each = change.sum(dim=-1)
+            rows.append(torch.stack([each[i == POSITIONS].sum() for i in range(6)]))
+    return (value + torch.stack(rows)).detach().float()
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+@pytest.mark.parametrize("what", ["attention", "mlp", "heads"])
+def test_an_estimate_is_that_of_plain_hooks(family: str, what: str) -> None:
+    model, plain, clean, corrupted, _ = made(family)
+    found = attribution_patch(model, clean, corrupted, metric, what)
+    torch.testing.assert_close(found.grid, estimates_by_hooks(plain, clean, corrupted, what), atol=2e-5, rtol=1e-4)
+    assert found.grid.std() > 1e-3
+    assert found[1:] == (None, None, None)
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_an_estimate_with_a_head_off_and_in_half_precision(family: str) -> None:
+    model, plain, clean, corrupted, stack = made(family)
+    out = layers(plain)[0].out
+    weight = out.weight.data if family == "gpt2" else out.weight.data.T
+    weight[2 * WIDTH : 3 * WIDTH] = 0
+    with intervene({f"{stack}.0.self": off(2)}):
+        found = attribution_patch(model, clean, corrupted, metric, "mlp")
+    torch.testing.assert_close(found.grid, estimates_by_hooks(plain, clean, corrupted, "mlp"), atol=2e-5, rtol=1e-4)
+    model, plain, clean, corrupted, _ = made(family, torch.bfloat16)
+    found = attribution_patch(model, clean, corrupted, metric, "mlp")
+    torch.testing.assert_close(found.grid, estimates_by_hooks(plain, clean, corrupted, "mlp"), atol=0.1, rtol=0.1)
+
+
+@pytest.mark.parametrize("family", ["ours", "gpt2"])
+@pytest.mark.parametrize("what", ["residual", "heads"])
+def test_an_estimate_is_compared_with_the_true_sweep(family: str, what: str) -> None:
+    model, _, clean, corrupted, _ = made(family)
+    found = attribution_patch(model, clean, corrupted, metric, what, check=True)
+    sweep = patch_sweep(model, clean, corrupted, metric, what)
+    assert torch.equal(found.sweep, sweep)
+    ranks = [values.flatten().argsort().argsort().float() for values in (sweep, found.grid)]
+    if len(sweep.unique()) == sweep.numel() and len(found.grid.unique()) == sweep.numel():
+        assert found.rank_correlation == pytest.approx(float(torch.corrcoef(torch.stack(ranks))[0, 1]), abs=1e-5)
+    assert found.error == pytest.approx(float((sweep - found.grid).square().mean().sqrt()))
+    assert found.rank_correlation > 0.3
+
+
+def test_the_last_residual_is_estimated_exactly_where_the_metric_is_linear_in_it() -> None:
+    """By definition: our encoder's states are its output, and this metric a sum of them."""
+    model, _, clean, corrupted, _ = made("ours")
+    model.norm = torch.nn.Identity().eval()
+    found = attribution_patch(model, clean, corrupted, metric, check=True)
+    torch.testing.assert_close(found.grid[-1], found.sweep[-1], atol=1e-5, rtol=1e-4)
+
+
+def test_a_metric_without_a_gradient_is_refused() -> None:
+    model, _, clean, corrupted, _ = made("gpt2")
+    with pytest.raises(ValueError, match="metric: expected a differentiable number"):
+        attribution_patch(model, clean, corrupted, lambda logits: logits.argmax().float())
+    restore(model)
+    with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of none"):
+        attribution_patch(model, clean, corrupted, metric)
+    instrument(model)
+
+
+def found(model: Any, inputs: dict[str, Tensor]) -> list[Tensor]:
+    with record(values=True, states=True) as trace, torch.no_grad():
+        model(**inputs)
+    site = trace.sites[-1]
+    parts = () if site.startswith("encoder") else logit_attribution(model, trace, 5, against=6)
+    score = score_attribution(model, trace, site, 1, 3, 1)
+    circuits = [circuit(model, site, 1) for circuit in (ov_circuit, qk_circuit)]
+    return [
+        *(part.value for part in parts),
+        score.terms,
+        *(circuit.left @ circuit.right for circuit in circuits),
+        torch.tensor(score_products(trace[site], 1, 3, 1).products),
+    ]
+
+
+@pytest.mark.parametrize("family", ["ours", "gpt2", "llama", "bart"])
+def test_circuits_on_a_device_without_float64(family: str) -> None:
+    if family == "bart":
+        model = in_memory(family)
+        instrument(model)
+        inputs = inputs_of(model)
+    else:
+        model, _, inputs, *_ = made(family)
+    expected = found(model, inputs)
+    mode = FakeMps()
+    mode.put(model)
+    with mode:
+        seen = found(model, {name: each.to(MPS) for name, each in inputs.items()})
+        seen = [each.cpu() for each in seen]
+    for own, other in zip(seen, expected, strict=True):
+        torch.testing.assert_close(own, other)
+
+
+def test_the_device_of_the_tests_has_no_float64() -> None:
+    tensor = torch.ones(2)
+    with FakeMps():
+        there = tensor.to(MPS)
+        assert there.device == MPS
+        for wrong in (there.double, lambda: there.to("cpu", torch.float64), lambda: there + torch.ones(2), there.numpy):
+            with pytest.raises((TypeError, RuntimeError)):
+                wrong()
+        assert torch.equal(there.cpu().double(), tensor.double())

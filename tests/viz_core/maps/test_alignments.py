@@ -1,4 +1,6 @@
-"""Alignments of words and of sound, words of tokens, and maps between words."""
+"""Alignments of words and of sound, words of tokens, maps between words, and which head shows a pattern best."""
+
+from __future__ import annotations
 
 from collections.abc import Iterator
 
@@ -9,7 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers.models.whisper.generation_whisper import _dynamic_time_warping, _median_filter
 
+from viz_core.lab.walk import opening_head
+from viz_core.lab.walk_records import Attention
 from viz_core.maps.alignments import alignment, best_aligner, median_filter, token_starts, warping_path
+from viz_core.maps.fingerprints import clearest_head, measure_maps, pattern_of
+from viz_core.maps.head_measure import MapInfo
 from viz_core.maps.word_maps import is_word, merge_words, punctuation, separators, word_numbers
 from viz_core.trace import AttentionCall, record, record_weights
 
@@ -172,3 +178,57 @@ def test_separators_signs_and_words_are_told_apart() -> None:
     assert separators(tokens) == (9, 10)
     assert punctuation(tokens) == (2, 4, 7)
     assert [token for token in tokens if is_word(token)] == ["don", "t", "3"]
+
+
+@pytest.mark.parametrize(
+    ("pieces", "numbers"),
+    [
+        ("<|startoftext|> a</w> pho to</w> of</w> <|endoftext|>", (0, 1, 2, 2, 3, 4)),
+        ("pho@@ to@@ graph of </s>", (0, 0, 0, 1, 2)),
+    ],
+)
+def test_marks_at_the_end_of_pieces(pieces: str, numbers: tuple[int, ...]) -> None:
+    assert word_numbers(pieces.split()) == numbers
+
+
+def test_an_atom_in_brackets_is_no_special_token() -> None:
+    assert [is_word(token) for token in "[NH2] [H] [N] [CLS] [SEP] [PAD]".split()] == [True] * 3 + [False] * 3
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "expected"),
+    [
+        ({"previous": 0.6, "next": 0.1, "entropy": 3.0}, "previous"),
+        ({"previous": 0.49, "first": 0.48, "entropy": 0.9}, None),
+        ({"separator": 0.9, "next": 0.5}, "separator"),
+        ({"written": 0.76, "read": 0.1, "first": 0.2, "distance": 4.0}, "written"),
+        ({"negative": 0.9}, None),
+        ({}, None),
+    ],
+)
+def test_a_pattern_gets_half_of_the_weight(fingerprint: dict[str, float], expected: str | None) -> None:
+    assert pattern_of(fingerprint) == expected
+
+
+def test_a_head_that_rests_does_not_open_first() -> None:
+    layers = [[{"first": 0.99, "next": 0.0}, {"diagonal": 0.9}], [{"next": 0.7}, {"previous": 0.8}]]
+    assert clearest_head(layers) == (1, 1)
+    assert clearest_head(layers[:1]) is None
+    assert clearest_head([]) is None
+
+
+def attention(site: str, weights: torch.Tensor) -> Attention:
+    map_, vectors, rows = weights.numpy(), np.zeros((*weights.shape[:2], 2), np.float32), np.zeros((5, 2), np.float32)
+    return Attention(site, *[vectors] * 3, map_, map_ >= 0, map_, vectors, *[rows] * 3)
+
+
+def test_a_walk_opens_on_the_clearest_head_else_on_the_one_that_rests_least() -> None:
+    n, keys = 5, ["The", "cat", "is", "here", "<eos>"]
+    mark, before = torch.zeros(n, n), torch.zeros(n, n)
+    mark[:, -1] = 1
+    before[range(1, n), range(n - 1)] = before[0, 0] = 1
+    heads = torch.stack([mark, torch.full((n, n), 1 / n), before])
+    assert pattern_of(measure_maps(heads, MapInfo(n, n, separators=(4,)))[0]) == "separator"
+    assert opening_head(attention("encoder.0.self", heads), keys) == (2, "previous")
+    assert opening_head(attention("encoder.0.self", heads[:2]), keys) == (1, None)
+    assert opening_head(attention("decoder.0.cross", heads[:2]), keys) == (1, None)

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from benchmarks.view_bytes import decode_view
-from tests.viz_core.trace.test_linear_rule import rule
+from tests.viz_core.trace.test_weights import rule
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import measure_layer, measure_maps

@@ -7,8 +7,18 @@ import pytest
 import torch
 from torch import nn
 
-from tests.viz_core.models.test_transformer import copy_attention, copy_rest
-from tests.viz_core.models.transformer_cases import BLOCKS, FFN, HEADS, SIZES, VOCAB, WIDTH, random_ids, shaken
+from tests.viz_core.models.test_transformer import (
+    BLOCKS,
+    FFN,
+    HEADS,
+    SIZES,
+    VOCAB,
+    WIDTH,
+    copy_attention,
+    copy_rest,
+    random_ids,
+    shaken,
+)
 from viz_core.models import (
     BlockOptions,
     EncoderDecoder,

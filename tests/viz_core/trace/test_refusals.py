@@ -1,8 +1,9 @@
-"""What is refused: torch.func, second runs of activation checkpointing, and edits without a meaning."""
+"""What is refused, and why a recording is empty."""
 
 from __future__ import annotations
 
 import re
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -11,8 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
+from tests.viz_core.hub.families import in_memory, inputs_of
 from tests.viz_core.trace.attention_cases import D, H, K, Q, V, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
+from viz_core.hub import instrument
 from viz_core.models import TransformerEncoder
 from viz_core.trace import (
     Edit,
@@ -173,3 +176,64 @@ def recorded_call() -> Any:
     with record() as trace:
         attend(*tensors())
     return trace["attention.0"]
+
+
+class Head(nn.Module):
+    """Attention whose class does not say so."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.qkv = nn.Linear(8, 24)
+
+    def forward(self, x: Tensor) -> Tensor:
+        queries, keys, values = self.qkv(x).chunk(3, dim=-1)
+        return (queries @ keys.mT).softmax(-1) @ values  # type: ignore[no-any-return]
+
+
+class Attention(Head):
+    """Attention that is in no numbered list."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        return super().forward(x).softmax(-1)
+
+
+class Block(nn.Module):
+    def __init__(self, head: nn.Module) -> None:
+        super().__init__()
+        self.inner = head
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.inner(x)  # type: ignore[no-any-return]
+
+
+@pytest.mark.parametrize("head", [Head, Attention])
+def test_plain_layers_that_are_not_known(head: type[nn.Module]) -> None:
+    model = nn.Sequential(Block(head())) if head is Head else Block(head())
+    with (
+        pytest.warns(UserWarning, match=rf"nothing was.*inner \({head.__name__}\)"),
+        record(torch_calls=model),
+    ):
+        model(torch.randn(1, 4, 8))
+
+
+@pytest.mark.parametrize("set_it", ["set_attn_implementation", "_attn_implementation"])
+def test_attention_that_was_set_after_instrument(set_it: str) -> None:
+    model: Any = in_memory("llama")
+    instrument(model)
+    if set_it == "set_attn_implementation":
+        model.set_attn_implementation("sdpa")
+    else:
+        model.config._attn_implementation = "sdpa"
+    with pytest.warns(UserWarning, match=r"set to sdpa after instrument\(model\)"), record():
+        model(**inputs_of(model))
+    instrument(model)
+    with warnings.catch_warnings(), record() as trace:
+        warnings.simplefilter("error")
+        model(**inputs_of(model))
+    assert len(trace) == 2
+
+
+def test_a_model_that_was_never_instrumented() -> None:
+    model = in_memory("llama")
+    with pytest.warns(UserWarning, match="was not called for .*LlamaForCausalLM"), record():
+        model(**inputs_of(model))

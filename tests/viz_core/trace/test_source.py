@@ -1,13 +1,15 @@
-"""From queries and keys back to weights: against brute force, torch and a BERT."""
+"""From queries and keys back to weights, and steps of a generation as one map: brute force, torch and a BERT."""
 
 from __future__ import annotations
 
+import copy
 from typing import Any
 
 import pytest
 import torch
 import torch.nn.functional as F
 
+from tests.viz_core.hub.families import in_memory
 from tests.viz_core.trace.attention_cases import (
     CASES,
     B,
@@ -22,7 +24,9 @@ from tests.viz_core.trace.attention_cases import (
     with_an_empty_row,
 )
 from viz_core.attention import MultiHeadAttention
-from viz_core.trace import attend, name_site, record, record_weights
+from viz_core.hub import instrument, restore
+from viz_core.trace import Trace, attend, name_site, record, record_weights
+from viz_core.view import view
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -137,3 +141,127 @@ def test_weights_equal_those_of_a_bert_with_the_same_parameters(bert: Any) -> No
         real = padding.bool()
         rest = layer.output(layer.intermediate(attended), attended)
         torch.testing.assert_close(rest[real], answer.hidden_states[i + 1][real], atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("family", ["gpt2", "llama"])
+@torch.no_grad()
+def test_a_decoder(family: str) -> None:
+    """Two prompts, one padded on the left."""
+    model = in_memory(family)
+    instrument(model)
+    prompt = torch.tensor([[5, 9, 3, 17], [0, 0, 12, 30]])
+    inputs = {"input_ids": prompt, "attention_mask": (prompt > 0).long()}
+    with record() as trace:
+        ids = model.generate(**inputs, max_new_tokens=5, min_new_tokens=5, do_sample=False, pad_token_id=0)
+    assert trace.sites[-1] == "decoder.1.self@5"
+    mask = torch.cat([inputs["attention_mask"], torch.ones(2, 4, dtype=torch.long)], dim=1)
+    positions = (mask.cumsum(dim=-1) - 1).clamp_min(0)
+    with record() as whole:
+        model(ids[:, :-1], attention_mask=mask, position_ids=positions)
+    found = trace.stitched()
+    assert found.sites == ("decoder.0.self", "decoder.1.self")
+    for call in found:
+        expected = whole[call.site]
+        assert torch.equal(call.key_mask, expected.key_mask)
+        assert torch.equal(call.query_mask, expected.query_mask)
+        for row in range(2):
+            torch.testing.assert_close(call.text(row).weights(), expected.text(row).weights(), atol=1e-6, rtol=0)
+        tile = call.weights(head=2, queries=slice(2, 7, 2), keys=slice(1, 4))
+        torch.testing.assert_close(tile, call.weights()[:, 2, 2:7:2, 1:4])
+        assert call.weights(queries=-1).shape == (2, 4, 8)
+    assert [(len(group.query_tokens), len(group.key_tokens)) for group in view(trace).groups] == [(8, 8)]
+
+
+@torch.no_grad()
+def test_an_encoder_and_a_decoder() -> None:
+    model = in_memory("bart")
+    instrument(model)
+    with record() as trace:
+        model.generate(torch.tensor([[5, 9, 3]]), max_new_tokens=4, min_new_tokens=4, do_sample=False, num_beams=1)
+    found = trace.stitched()
+    sizes = {call.site: (call.num_queries, call.num_keys) for call in found}
+    assert sizes["encoder.1.self"] == (3, 3)
+    assert sizes["decoder.1.self"] == (4, 4)
+    assert sizes["decoder.1.cross"] == (4, 3)
+    torch.testing.assert_close(found["decoder.0.cross"].weights().sum(dim=-1), torch.ones(1, 4, 4))
+
+
+def test_layers_that_share_their_weights_are_no_steps() -> None:
+    model = in_memory("albert")
+    instrument(model)
+    with record() as trace, torch.no_grad():
+        model(torch.tensor([[5, 9, 3]]))
+    assert trace.stitched().sites == trace.sites == ("encoder.0.self", "encoder.1.self", "encoder.2.self")
+
+
+def writer(family: str = "llama", **sizes: object) -> Any:
+    model = in_memory(family, **sizes)
+    for weight in model.parameters():
+        if weight.dim() > 1:
+            torch.nn.init.normal_(weight, std=0.2)
+    instrument(model)
+    return model
+
+
+PROMPT = torch.tensor([[5, 9, 13, 17, 22, 8]])
+WRITING = {"max_new_tokens": 8, "min_new_tokens": 8, "do_sample": False, "pad_token_id": 0}
+
+
+def assert_one_map(model: Any, found: Trace, ids: torch.Tensor) -> None:
+    with torch.no_grad(), record() as whole:
+        model(ids[:, :-1])
+    assert found.sites == whole.sites
+    for call in found:
+        torch.testing.assert_close(call.weights(), whole[call.site].weights(), atol=1e-5, rtol=0)
+        assert torch.equal(call.key_mask, whole[call.site].key_mask)
+
+
+@pytest.mark.parametrize("seed", range(2))
+@torch.no_grad()
+def test_a_beam_search_is_refused_or_followed(seed: int) -> None:
+    torch.manual_seed(seed)
+    model = writer()
+    options = {"num_beams": 3, "num_return_sequences": 2, "return_dict_in_generate": True, "output_scores": True}
+    with record(values=True) as trace:
+        written = model.generate(PROMPT, **WRITING, **options)
+    with pytest.raises(ValueError, match="changed places"):
+        trace.stitched()
+    assert_one_map(model, trace.stitched(beams=written.beam_indices), written.sequences)
+    assert_one_map(model, trace.stitched(beams=written.beam_indices[1:].tolist()), written.sequences[1:])
+    with pytest.raises(ValueError, match="steps"):
+        trace.stitched(beams=written.beam_indices[:, :3])
+
+
+@pytest.mark.parametrize("cache", ["rejections", "lookup", "static", "window"])
+@torch.no_grad()
+def test_any_cache_gives_one_map(cache: str) -> None:
+    torch.manual_seed(0)
+    model = writer("mistral" if cache == "window" else "llama")
+    options: dict[str, Any] = {"lookup": {"prompt_lookup_num_tokens": 3}, "static": {"cache_implementation": "static"}}
+    if cache == "rejections":
+        helper = copy.deepcopy(model)
+        restore(helper)
+        for weight in helper.parameters():
+            weight += 0.05 * torch.randn_like(weight)
+        options[cache] = {"assistant_model": helper}
+    if cache == "static":
+        options[cache]["disable_compile"] = True
+    with record() as trace:
+        ids = model.generate(PROMPT, **WRITING, **options.get(cache, {}))
+    assert len(trace) > 4
+    assert_one_map(model, trace.stitched(), ids)
+
+
+@torch.no_grad()
+def test_two_texts_after_one_another_and_a_step_that_follows_none() -> None:
+    model = writer()
+    with record() as trace:
+        for prompt in (PROMPT, PROMPT.flip(1)):
+            model.generate(prompt, **WRITING)
+    assert trace.stitched().sites == tuple(f"decoder.{i}.self{again}" for i in (0, 1) for again in ("", "@2"))
+    with record() as trace:
+        first = model(PROMPT, use_cache=True)
+        model(PROMPT.flip(1), use_cache=True)
+        model(PROMPT[:, :1], past_key_values=first.past_key_values)
+    with pytest.raises(ValueError, match="record a pass over the whole text"):
+        trace.stitched()

@@ -1,17 +1,30 @@
-"""What a browser says and is answered: what is open, requests and their one spelling, tokens that are matched."""
+"""What a browser says and is answered, and what leaves with a stranger's words in it."""
 
+from __future__ import annotations
+
+import ast
+import csv
+import io
+import json
+import re
+import shutil
+import subprocess
 from dataclasses import replace
 from functools import cache
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.viz_core.view.attention_groups import make_group
+from tests.viz_core.hostile_texts import FORMULAS, MARKUP
+from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core.trace import AttentionCall
+from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView
+from viz_core.view.payload import View
 from viz_core.view.requests import (
     ChangeRequest,
     FileRequest,
@@ -29,6 +42,7 @@ from viz_core.view.requests import (
     read_request,
 )
 from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import DisplayOptions, ViewState, read_message, reopened, site_of_state
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
@@ -102,9 +116,8 @@ def test_pins_and_look_change_by_themselves() -> None:
     assert reopened(GROUPS, START, pins=["k0", "k4"]).pins == (Pin("key", 0), Pin("key", 4))
     assert reopened(GROUPS, START, pins="q4").pins == (Pin("query", 4),)
     assert reopened(GROUPS, START, pins=()).pins == ()
-    assert reopened(GROUPS, START, display={"mode": "links"}).display == DisplayOptions(
-        "links", palette="magma", zoom="0.0.2.2"
-    )
+    links = DisplayOptions("links", palette="magma", zoom="0.0.2.2")
+    assert reopened(GROUPS, START, display={"mode": "links"}).display == links
     assert reopened(GROUPS, START, display=DisplayOptions()).display == DisplayOptions()
 
 
@@ -115,7 +128,6 @@ def test_pins_and_look_change_by_themselves() -> None:
         ({"site": "decoder.0.cross"}, "head: expected 0 to 1 of decoder.0.cross, got 3"),
         ({"head": 4}, "head: expected 0 to 3 of decoder.0.self, got 4"),
         ({"head": -1}, "head: expected 0 to 3 of decoder.0.self, got -1"),
-        ({"head": True}, "head: expected 0 to 3 of decoder.0.self, got True"),
         ({"pins": 3}, "pins: expected 'q0' to 'q4', .*got 3"),
         ({"display": {"scale": 3}}, "scale: expected sqrt.linear.log, got '3'"),
         ({"display": "log"}, "display: expected DisplayOptions or some of its fields, as {'scale': 'log'}, got 'log'"),
@@ -238,14 +250,101 @@ def test_each_is_read_and_written_back(text, request_):
         *("map 0.cross:2.٥:mean:tokens", "map 0.cross:2.5:mean:tokens\n", "tile 0.cross:2.5:mean:tokens 0 0 0"),
         *("rows 0.cross:2.5:mean:tokens 0 1 0", "rows 0.cross:2.5:mean:tokens 0 -1 0 1", "rows 0 cross 0 1 0 1"),
         *("x" * 10_000, "map " + "0." * 5000, "map 0.cross:" + "_".join(["0.0"] * 5000) + ":mean:tokens"),
-        "picture 0 cross q5",
-        "picture 0.cross:0.1:mean:tokens",
-        "token 0 cross 1 2",
-        "token 0 cross q1 2",
-        "map 0 cross 1 2",
-        "tile 0.cross:0.1:mean:tokens 1 1 1 q1",
+        *("picture 0.cross:0.1:mean:tokens", "token 0 cross q1 2", "map 0 cross 1 2"),
     ],
 )
 def test_what_is_no_request_stays_as_it_is(text):
     assert read_request(text) == UnknownRequest(text)
     assert str(read_request(text)) == text
+
+
+needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
+
+
+def group(text: str) -> MapGroup:
+    return make_group(2, 2, "self", query_tokens=(text, "b"), key_tokens=("a", text))
+
+
+def run(script: str) -> str:
+    """What a script says."""
+    return subprocess.run(["node", "-e", script], capture_output=True, check=True, timeout=60).stdout.decode()
+
+
+@pytest.mark.attack("exports")
+@needs_node
+@pytest.mark.parametrize("text", FORMULAS)
+def test_no_cell_of_a_table_is_a_formula(text: str) -> None:
+    """The line that writes a cell, run by itself: what begins as a formula does is text, and one cell."""
+    code = (COMPONENTS / "attention_view" / "export.js").read_text(encoding="utf-8")
+    line = re.search(r"^const quote = .*$", code, flags=re.MULTILINE)
+    assert line is not None
+    script = f"{line[0]} process.stdout.write([{json.dumps(text)}, '-', 'cat'].map(quote).join(','))"
+    (cells,) = csv.reader(io.StringIO(run(script), newline=""))
+    assert cells == [f"'{text}", "-", "cat"]
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", MARKUP)
+def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
+    page = page_of(View([group(text)], view_words()), ViewState("self", 0, 0), title=text)
+    assert page.count("<script") == page_of(View([group("x")], view_words()), ViewState("self", 0, 0)).count("<script")
+    assert "<img" not in page
+    data = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
+    assert data, "nothing but base64 stands where the words are"
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
+    run_source = RunSource(f"from viz_core import view\n\nrun = {text!r}")
+    notebook = json.loads(
+        saved_view(View([group(text)], view_words()), ViewState("self", 0, 0), ".ipynb", run_source=run_source)
+    )
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    values = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert text in values
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    assert {ast.unparse(call.func) for call in calls} <= {"view", "shown.open_head"}
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", [MARKUP[0], MARKUP[6], MARKUP[8], MARKUP[10]])
+def test_a_figure_writes_it_as_text(text: str) -> None:
+    pytest.importorskip("matplotlib")
+    figure = saved_view(View([group(text)], view_words()), ViewState("self", 0, 0), ".svg")
+    elements = list(ElementTree.fromstring(figure).iter())
+    assert len(elements) > 10
+    assert not [element for element in elements if element.tag.endswith(("script", "foreignObject"))]
+    links = [value for element in elements for name, value in element.attrib.items() if name.endswith("href")]
+    assert all(link.startswith(("#", "data:image/png;")) for link in links)
+    assert not [name for element in elements for name in element.attrib if name.lower().startswith("on")]
+
+
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, str]:
+    """Pictures as the browser's own code writes them, by the text that is drawn and told in them."""
+    files = [COMPONENTS / "shared" / "elements.js", COMPONENTS / "attention_view" / "file_formats.js"]
+    code = "".join(re.sub(r"^import .*$|^export ", "", file.read_text(encoding="utf-8"), flags=re.M) for file in files)
+    draw = """
+      const drawn = TEXTS.map((text) => {
+        const context = Object.assign(new SvgContext(), { font: "12px serif", fillStyle: text });
+        context.fillText(text, 0, 0);
+        return [text, context.document(9, 9, { title: text, lines: [text], link: text })];
+      });
+      process.stdout.write(JSON.stringify(Object.fromEntries(drawn)));
+    """
+    made: dict[str, str] = json.loads(run(code + draw.replace("TEXTS", json.dumps([*MARKUP, *FORMULAS]))))
+    return made
+
+
+@pytest.mark.attack("exports")
+@needs_node
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_picture_of_a_view_writes_it_as_text(text: str, drawn: dict[str, str]) -> None:
+    root = ElementTree.fromstring(drawn[text])
+    assert {element.tag.partition("}")[2] for element in root.iter()} == {
+        *("svg", "title", "desc", "text", "metadata"),
+        *("RDF", "Description", "description", "source", "creator"),
+    }
+    (label,) = root.findall("{http://www.w3.org/2000/svg}text")
+    assert label.text == text.replace("\0", "\ufffd").replace("\r", "\n")  # as XML is read
