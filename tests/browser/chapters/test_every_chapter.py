@@ -1,11 +1,8 @@
-"""What every chapter keeps: it fits a phone, everybody can read and use it, and a link opens what it was copied from.
-
-Each chapter is looked at in one language, one after the other in turn; `make languages` looks at all of it in every one
-(../every_language.py).
-"""
+"""What every chapter keeps: it fits a phone, nothing jumps, everybody can use it, and links lead on."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from itertools import cycle
 
@@ -14,7 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.accessibility import expect_no_more_than
 from tests.browser.chapters.one_window import OneWindow, one_window
-from tests.browser.chapters.over_the_picture import click_patch, expect_read, stage_of
+from tests.browser.chapters.test_vision_transformer import click_patch, expect_read, stage_of
 from tests.browser.page_checks import (
     expect_keys_to_reach_all,
     expect_rest,
@@ -22,7 +19,7 @@ from tests.browser.page_checks import (
     expect_texts_to_fit,
     open_sheets,
 )
-from ui.chapter.contents import all_pages, chapter_entries
+from ui.chapter.contents import all_chapters, all_pages, chapter_entries
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
@@ -166,3 +163,53 @@ def smooth_patches(page: Page) -> None:
 def test_a_link_opens_the_same_view(page: Page, app_url: str, address: str, seen: Callable[[Page], None]) -> None:
     page.goto(f"{app_url}/{address}")
     seen(page)
+
+
+GOOD = 0.1  # sum of layout-shift scores (web.dev/cls)
+AFTERWARDS = 1500  # ms for the parts that are requested once the page is there
+WATCH = """
+window.shifts = [];
+const describe = ({ node }) => (node?.nodeType === 1 ? node : node?.parentElement)?.innerText?.slice(0, 40);
+const note = ({ value, sources }) => window.shifts.push([value, sources.map(describe)]);
+new PerformanceObserver((list) => list.getEntries().filter((each) => !each.hadRecentInput).forEach(note))
+    .observe({ type: "layout-shift", buffered: true });
+"""
+
+
+@pytest.mark.parametrize("name", all_pages())
+def test_nothing_jumps_while_a_page_loads(app_url: str, page: Page, name: str) -> None:
+    page.add_init_script(WATCH)
+    for width, height in ((1400, 900), (390, 844)):
+        page.set_viewport_size({"width": width, "height": height})
+        page.goto(f"{app_url}/{'' if name == all_pages()[0] else name}")
+        expect(page.locator("html:not([data-loading])")).to_be_attached()
+        page.wait_for_timeout(AFTERWARDS)
+        expect(page.get_by_role("heading", level=1)).to_be_visible()
+        shifts = page.evaluate("window.shifts")
+        assert sum(score for score, _ in shifts) <= GOOD, (width, shifts)
+
+
+EXISTING = all_chapters()[1:]
+
+
+def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(page: Page, app_url: str) -> None:
+    """A sentence typed on the way comes along, and home knows where one has been."""
+    app, box = page.get_by_test_id("stApp"), page.get_by_label("An English sentence")
+    page.goto(app_url)
+    for name in EXISTING:
+        expect(app).to_have_attribute("data-test-script-state", "notRunning")
+        page.locator(".st-key-next").get_by_role("link").click()
+        expect(page.get_by_role("heading", level=1, name=load_words(name).title, exact=True)).to_be_visible()
+        if name == "bahdanau":
+            box.fill("I lost.")
+            box.press("Enter")
+            page.wait_for_url("**/bahdanau?b-text=I+lost*")
+        if name == "transformer":
+            expect(box).to_have_value("I lost.")
+            expect(page).to_have_url(re.compile("t-text=I(%20|[+])lost"))
+        if name == "model-lab":
+            expect(page.locator(".st-key-ml-start textarea")).to_have_value("I lost.")
+    expect(app).to_have_attribute("data-test-script-state", "notRunning")
+    page.get_by_test_id("stSidebarNavLink").first.click()  # the lab is a workbench, and the last chapter
+    expect(page.get_by_text(f"You have visited {len(EXISTING)} of {len(EXISTING)} chapters")).to_be_visible()
+    expect(page.locator("[data-last]")).to_have_count(1)

@@ -1,30 +1,37 @@
-"""Texts in the lab: heads off, the lens, query times key, sinks, and sentences that name a head."""
+"""Texts in the lab: heads off, lens, sinks; two models on one text, and two sentences."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, drawn, number, one_line, stands, texts
+from tests.pages.reading import badges, components, drawn, number, one_line, stands, texts
+from ui.text.model_card import named_model
 from ui.widgets.figure_style import escape_labels
 from viz_core.circuits import score_attribution
-from viz_core.hub import load_hub
+from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.lab.circuits import through_the_layers
 from viz_core.lab.heads_off import without_heads
+from viz_core.lab.runs import compare_heads
+from viz_core.lab.sentence_pair import TwoSentences
 from viz_core.lab.sinks import hidden_tokens, sinks_of, windowed
+from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
 from viz_core.maps.score_products import score_products
 from viz_core.trace import intervene, off, record
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
-pytestmark = pytest.mark.usefixtures("offline_lab")
 PARAMETERS = {"ml-start": "The cat", "ml-new": "3", "ml-section": "Query times key", "head": "decoder-self.1.2"}
 TEXT = "The cat sat on the mat and looked at the old dog near the river."
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, folders: Path) -> None:
     parameters = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5", "ml-section": "Through the layers"}
     app = open_page(
@@ -52,6 +59,7 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     assert app.multiselect(key="ml-without").value == ["decoder-1", "decoder-2.2", "decoder-2.3"]
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> None:
     parameters = {"ml-model": "bert-fills", "ml-text": "The cat [MASK] here.", "ml-without": ["encoder-1.2"]}
     app = open_page("model-lab", **parameters, **{"ml-section": "Through the layers"})
@@ -65,6 +73,7 @@ def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> No
     assert f"After **{last_word}**" in texts(app), "not after the mark that ends the text"
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> None:
     stands(app := open_page("model-lab", **{"ml-model": "sorter", "ml-without": ["encoder-2"]}))
     assert sum(drawn(app, "off-classes")[0]["x"]) == pytest.approx(1, abs=1e-5)
@@ -72,6 +81,7 @@ def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> Non
     assert app.button(key="ml-do-head-off").label == "Switch head 1 of layer 2 off"  # of this layer alone
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path) -> None:
     """A model whose positions rotate, with grouped queries and a learned sink before all keys."""
     run = load_hub(folders / "gpt-oss", device="cpu").run("The cat", max_new_tokens=3)
@@ -99,6 +109,7 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     stands(app)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> None:
     text = "The cat sat on the"
     link = {"ml-model": "writer-en", "ml-start": text, "ml-new": "0", "ml-open-products": "true"}
@@ -119,6 +130,7 @@ def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> N
     assert bars["x"][0] == pytest.approx(max(found.terms.sum(dim=1).tolist(), key=abs), abs=1e-4)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_a_score_that_cannot_be_taken_apart_is_refused_in_a_sentence(open_page: OpenPage) -> None:
     """The first key is a learned sink, which no part of the stream has written."""
     pair = {"sp-query": "3 x", "sp-key": "1 sink", "sp-why": "true"}
@@ -127,11 +139,13 @@ def test_a_score_that_cannot_be_taken_apart_is_refused_in_a_sentence(open_page: 
     assert "cannot be divided among earlier parts: the key is a learned sink" in texts(app)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_whole_maps_have_no_products(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "bloom", **PARAMETERS})
     assert "no score of a query and a key" in texts(app)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     """First with too short a text, then with the longer one that it offers."""
     app = open_page("model-lab", **{"ml-model": "gpt-oss", "ml-start": "The", "ml-section": "Sinks", "ml-new": "2"})
@@ -155,6 +169,7 @@ def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     assert f"here, now `{seen.sliding:.0f}" not in one_line(app)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders: Path) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-text": TEXT, "ml-section": "Sinks"})
     stands(app)
@@ -167,6 +182,7 @@ def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders:
     assert number(app, "** for the first,") == pytest.approx(mean, abs=6e-4)
 
 
+@pytest.mark.usefixtures("offline_lab")
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
@@ -174,3 +190,151 @@ def test_of_layers_without_a_map(open_page: OpenPage) -> None:
         "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
     )
     assert sentence in one_line(app)
+
+
+WRITER = {"ml-model": "writer-en", "ml-open-two-sentences": "true"}
+GIRLS = TwoSentences("The girls in the house", "The girl in the house")
+CAT = TwoSentences("The cat is black.", "The dog is black.")
+
+
+@pytest.mark.usefixtures("offline_lab")
+def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "The cat sat.", "ml-other": "tuned"})
+    page_text = texts(app)
+    assert "**bert** and **tuned** read the same text" in page_text
+    assert "3 of 8 heads are unchanged" in page_text
+    first, second = (load_hub(folders / name, device="cpu").run("The cat sat.") for name in ("bert", "tuned"))
+    ranked = compare_heads(first, second)[0].heads
+    assert ranked[0][1:] == (0, 2)
+    rows = next(m.value for m in app.markdown if m.value.startswith("1. [")).splitlines()
+    assert rows[0] == f"1. [layer 1, head 3](#head=encoder-self.0.2) · **{ranked[0].change:.3f}**"
+    assert len(rows) == 8
+    base = unframe(components(app, "attention_view")[0].bytes)[0]["base"]
+    assert (base["inputs"], base["beside"], len(base["groups"])) == (["bert", "tuned"], [], 2)
+    assert not app.warning
+
+
+@pytest.mark.usefixtures("offline_lab")
+@pytest.mark.parametrize(
+    ("model", "fits", "fits_not"),
+    [
+        ("bert", {"tuned", "roberta", "gpt2", "reader-en", "openai-community/gpt2"}, {"t5", "openai/whisper-tiny"}),
+        ("gpt2", {"bert", "writer-en", "Qwen/Qwen3-0.6B"}, {"vit-cifar10", "google-t5/t5-small"}),
+        ("t5", {"transformer-en-fr", "Helsinki-NLP/opus-mt-en-de"}, {"bert", "gpt2", "facebook/dinov2-small"}),
+        ("vit-cifar10", {"vit-fashion-mnist", "google/vit-base-patch16-224"}, {"bert", "transformer-en-fr"}),
+    ],
+)
+def test_the_list_offers_only_models_that_can_be_compared(
+    open_page: OpenPage, model: str, fits: set[str], fits_not: set[str]
+) -> None:
+    app = open_page("model-lab", **{"ml-model": model})
+    offered = set(app.selectbox(key="ml-other").options)
+    assert set(map(named_model, fits)) <= offered
+    assert not offered & set(map(named_model, fits_not | {model}))
+
+
+@pytest.fixture(scope="module")
+def writer() -> HubModel:
+    return load_hub("writer-en")
+
+
+@pytest.mark.usefixtures("offline_lab")
+def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
+    network, states = writer.network, dict[str, Any]()
+    ids = [writer.run(text, max_new_tokens=0).inputs["input_ids"] for text in _texts(GIRLS)]
+    found = compare(writer, GIRLS)
+    assert found.answers == ("are", "is")
+    answers = [writer.run(f"The girl {word}", max_new_tokens=0).tokens[-1].id for word in found.answers]
+
+    @torch.no_grad()
+    def difference(tokens: Any) -> float:
+        logits = network(tokens).logits[0, -1]
+        return float(logits[answers[0]] - logits[answers[1]])
+
+    assert [difference(each) for each in ids] == pytest.approx([found.clean, found.corrupted], abs=1e-4)
+    layer = network.model.layers[1]
+    handle = layer.register_forward_hook(lambda _m, _i, output: states.update(state=_first(output).clone()))
+    difference(ids[0])
+    handle.remove()
+
+    def put(_module: Any, _inputs: Any, output: Any) -> Any:
+        _first(output)[:, 2] = states["state"][:, 2]
+
+    handle = layer.register_forward_hook(put)
+    patched = difference(ids[1])
+    handle.remove()
+    assert float(sweep(writer, GIRLS, "decoder", "residual")[1, 2]) == pytest.approx(patched, abs=1e-4)
+    assert predictions(writer, GIRLS, "decoder", "residual", 1, 2).difference == pytest.approx(patched, abs=1e-4)
+
+
+@pytest.mark.usefixtures("offline_lab")
+def test_each_head_of_cross_attention_is_patched_in_a_translator() -> None:
+    model = load_hub("transformer-en-fr")
+    found = compare(model, CAT)
+    assert found.answers == ("chat", "chien")
+    assert found.sweeps["decoder"][-1] == "cross-heads"
+    grid = sweep(model, CAT, "decoder", "cross-heads")
+    assert grid.shape == (3, 8)
+    for layer, head in ((0, 1), (2, 3)):
+        patched = predictions(model, CAT, "decoder", "cross-heads", layer, head)
+        assert patched.difference == pytest.approx(float(grid[layer, head]), abs=1e-4)
+    assert found.recovered(float(sweep(model, CAT, "encoder", "residual")[2, 1])) == pytest.approx(1, abs=0.02)
+
+
+@pytest.mark.usefixtures("offline_lab")
+@pytest.mark.parametrize(
+    ("sentences", "message"),
+    [
+        (("The girls run", "The big girl run"), r"have 4 and 5\. They differ in “girls” and “big” and “girl”"),
+        (("The girls", "The girls"), "the same tokens"),
+        (("The girls", ""), "nothing to read"),
+        (("The girls", "The girl", "are", "are"), "two different words"),
+        (("The girls", "The girl", "qwertyuiop"), "tokens of this model"),
+        (("a b " * 40, "a c " * 40), "at most 48"),
+    ],
+)
+def test_what_cannot_be_compared_is_refused_with_a_reason(
+    writer: HubModel, sentences: tuple[str, ...], message: str
+) -> None:
+    with pytest.raises(HubError, match=message):
+        compare(writer, TwoSentences(*sentences))
+
+
+@pytest.mark.usefixtures("offline_lab")
+def test_a_link_keeps_sentences_and_cell_and_shows_what_the_patch_changes(
+    open_page: OpenPage, writer: HubModel
+) -> None:
+    boys = TwoSentences("The boys near the tree", "The boy near the tree", "are", "is")
+    link = {"ts-clean": boys.clean, "ts-corrupted": boys.corrupted, "ts-answer": "are", "ts-other": "is"}
+    app = open_page("model-lab", **WRITER, **link, **{"ts-what": "heads", "ts-layer": "4", "ts-cell": "4"})
+    stands(app)
+    found, grid = compare(writer, boys), sweep(writer, boys, "decoder", "heads").numpy()
+    np.testing.assert_allclose(drawn(app, "sweep")[0]["z"], found.recovered(grid), atol=1e-4)
+    share = found.recovered(float(grid[3, 3]))
+    assert f"to **{grid[3, 3]:+.2f}**: **{share:.0%}** of the change" in one_line(app)
+    assert badges(app)["the patched run equals its cell in the map"]
+    app.text_input(key="ts-corrupted").set_value("The old boy near the tree").run()
+    assert "They differ in" in texts(app)
+
+
+@pytest.mark.usefixtures("offline_lab")
+def test_the_circuit_keeps_more_than_random_ones(open_page: OpenPage, writer: HubModel) -> None:
+    app = open_page("model-lab", **WRITER, **{"ts-circuit": "true", "ts-count": "4"})
+    stands(app)
+    found, part = compare(writer, GIRLS), circuit(writer, GIRLS, 4)
+    assert part.heads[0] == ("decoder.0.self", 0)
+    alone, random = found.recovered(part.alone), found.recovered(part.random)
+    assert alone > random.mean() + 3 * random.std()
+    assert f"keeps **{alone:.0%}** of the change" in one_line(app)
+    widest = max(part.edges, key=lambda edge: abs(found.recovered(edge.value)))
+    assert f"carries **{found.recovered(widest.value):.0%}**" in one_line(app)
+    app.slider(key="ts-count").set_value(1).run()
+    stands(app)
+
+
+def _texts(sentences: TwoSentences) -> tuple[str, str]:
+    return sentences.clean, sentences.corrupted
+
+
+def _first(output: Any) -> Any:
+    return output[0] if isinstance(output, tuple) else output

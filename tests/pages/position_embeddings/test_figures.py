@@ -1,19 +1,24 @@
-"""The figures of the position-embeddings chapter hold the library's numbers."""
+"""The figures of the position-embeddings chapter hold the library's numbers, and what it says of them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
 
 import numpy as np
 import plotly.graph_objects as go
 import pytest
 import torch
+from streamlit.testing.v1 import AppTest
 
-from pages.position_embeddings import figures, offset_figures
+from pages.position_embeddings import figures, offset_figures, sections
+from pages.position_embeddings.figures import hands_figure
+from tests.pages.reading import drawn, one_line, stands
 from ui.blocks.figures import SCORE_LIMIT
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (
     RelativePositionEmbedding2d,
+    angular_frequencies,
     t5_relative_position_bucket,
 )
 
@@ -112,3 +117,60 @@ def test_buckets_are_split_by_side() -> None:
     before, after = offset_figures.bucket_figure(offsets.numpy(), buckets, LABELS).data
     assert (before.x.max(), after.x.min()) == (0, 1)
     assert np.concatenate([before.y, after.y]).tolist() == buckets.tolist()
+
+
+PAIR_LABELS: dict[str, str] = defaultdict(lambda: "label", {"pair-number": "pair {pair}"})
+
+
+def test_hands_stand_at_their_angles() -> None:
+    figure = hands_figure(8, 3, angular_frequencies(64).numpy(), PAIR_LABELS)
+    omegas = angular_frequencies(64).numpy()[::4]
+    for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
+        x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
+        assert len(x) == 8
+        angles = np.arctan2(x[:, 1] - x[:, 0], y[:, 1] - y[:, 0])  # clockwise from 12 o'clock
+        np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
+    assert figure.data[3].text[:2] == ("pair 0", "pair 4")
+
+
+OpenPage = Callable[..., AppTest]
+CLOSER = "One scheme, closer"
+
+
+def opened(open_page: OpenPage, **parameters: object) -> AppTest:
+    parameters = {"source": "sentence", "section": "Side by side"} | parameters  # it opens on one word
+    address = {"open-all": "false"}
+    app = open_page(
+        "position-embeddings", **address, **{f"pe-{name.replace('_', '-')}": str(v) for name, v in parameters.items()}
+    )
+    stands(app)
+    return app
+
+
+def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: OpenPage) -> None:
+    assert "Nothing in these maps is trained" in one_line(opened(open_page, text="one two"))
+    app = opened(open_page, source="picture", section=CLOSER, scheme="Learned")
+    assert "No shipped model could be read: this table is random" in one_line(app)
+
+
+def test_playing_moves_slider_words_and_picture_together(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once each time it looks, a step; at the last one it stops, and so it does where someone takes the slider."""
+    monkeypatch.setattr(sections, "SECONDS", 0.0)
+    app = opened(open_page, section=CLOSER, step=4)
+
+    def shows(step: int) -> bool:
+        entries = drawn(app, "skew")[1]["z"]
+        same = np.array_equal(entries, offsets_of(skew_stages(4)[STAGES[step]], 4), equal_nan=True)
+        return same and f"**Step {step}" in one_line(app) and app.slider(key="pe-step").value == step
+
+    app.button(key="pe-step-play").click().run()
+    for step in range(1, 6):
+        assert shows(step)
+        app.run()
+    assert shows(5)  # the end: it stays
+    app.button(key="pe-step-play").click().run()
+    app.slider(key="pe-step").set_value(0).run()  # as a slow browser does, which does not show step 1 yet
+    assert shows(2)
+    app.slider(key="pe-step").set_value(4).run()
+    app.run()
+    assert shows(4)

@@ -1,23 +1,36 @@
-"""Uploads that nobody uses, too many at once, more than is stored."""
+"""Headers of answers, scripts that are served, and uploads: what is sent, and what is refused."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import gzip
+import hashlib
+import re
 from collections import Counter
+from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import plotly
 import pytest
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.testclient import TestClient
 from streamlit.runtime.memory_uploaded_file_manager import MemoryUploadedFileManager
 from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from serving.http.access import Message, Refusals
+from serving.http.security_headers import SecurityHeaders, policy
+from serving.http.static_scripts import PLOTLY, PLOTLY_FILE, routes, script
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from tests.serving.http.sockets import asynchronous
 from ui.streamlit_internals import sessions
+from viz_core.view.components import COMPONENTS
 
-pytestmark = pytest.mark.attack("uploads")
 MB = 2**20
 
 
@@ -135,3 +148,165 @@ async def test_who_knows_a_session_of_somebody_else_cannot_change_its_files(
     assert await host.put("theirs", "1", method=method) == (403, b"<foreign-session>")
     assert host.away == {"foreign-session": 1}
     assert (await host.put("mine", "1", method=method))[0] == 204
+
+
+def page(_request: Request) -> Response:
+    response = PlainTextResponse("page", headers={"X-Content-Type-Options": "guess", "X-Own": "kept"})
+    response.set_cookie("_streamlit_xsrf", "2|x", samesite="lax")
+    response.set_cookie("other", "y", secure=True)
+    return response
+
+
+def with_headers(frame_ancestors: str = "", address: str = "http://testserver") -> TestClient:
+    app = Starlette(routes=[Route("/{path:path}", page)], middleware=[Middleware(SecurityHeaders, frame_ancestors)])
+    return TestClient(app, address)
+
+
+def directives(policy: str) -> dict[str, list[str]]:
+    return {name: values for name, *values in (part.split() for part in policy.split(";"))}
+
+
+HEADERS = {
+    "x-content-type-options": "nosniff",
+    "referrer-policy": "no-referrer",
+    "x-frame-options": "SAMEORIGIN",
+    "cross-origin-opener-policy": "same-origin",
+    "cross-origin-resource-policy": "same-origin",
+}
+
+
+@pytest.mark.attack("headers")
+@pytest.mark.parametrize("path", ["/", "/transformer", "/media/x.png", "/_stcore/metrics"])
+def test_every_answer_has_them_and_nothing_comes_from_or_goes_elsewhere(path: str) -> None:
+    headers = with_headers().get(path).headers
+    assert {name: headers[name] for name in HEADERS} == HEADERS
+    assert path == "/_stcore/metrics" or headers["x-own"] == "kept", "what an answer says else stays"
+    allowed = directives(headers["content-security-policy"])
+    assert allowed["object-src"] == ["'none'"]
+    for name in "default-src script-src connect-src img-src frame-ancestors form-action base-uri".split():
+        assert allowed[name][0] == "'self'"
+        scripts = {"data:", "'unsafe-inline'"} if name == "script-src" else set()
+        assert not ({"*", "http:", "https:", "'unsafe-eval'"} | scripts) & set(allowed[name])
+
+
+SHUT = ("metrics", "metrics?families=active_sessions", "script-health-check")
+SHUT = (*SHUT, "agent/interact", "agent/openapi.json", "agent/mcp")
+
+
+@pytest.mark.attack("headers")
+@pytest.mark.parametrize("path", [*(f"/_stcore/{name}" for name in SHUT), "/base/_stcore/metrics"])
+def test_shut(path: str) -> None:
+    answer = with_headers().get(path)
+    assert (answer.status_code, answer.text) == (404, "not found")
+
+
+@pytest.mark.attack("headers")
+def test_a_script_in_the_page_runs_by_its_digest_alone() -> None:
+    page = "<script>alert(1)</script><script type=module src=x></script>"
+    scripts = directives(policy(pages=page))["script-src"]
+    known = "sha256-bhHHL3z2vDgxUt0W3dWQOrprscmda2Y5pLsLg4GF+pI="
+    assert [source for source in scripts if "sha" in source] == [f"'{known}'"]
+
+
+@pytest.mark.attack("headers")
+def test_a_site_that_may_frame_it_is_named() -> None:
+    headers = with_headers("https://huggingface.co").get("/").headers
+    assert directives(headers["content-security-policy"])["frame-ancestors"] == ["'self'", "https://huggingface.co"]
+    assert "x-frame-options" not in headers, "it knows no names, and an old browser would refuse all"
+
+
+@pytest.mark.attack("headers")
+def test_pages_may_use_what_they_have_a_control_for_and_no_other_device() -> None:
+    permissions = dict(part.split("=") for part in with_headers().get("/").headers["permissions-policy"].split(", "))
+    offered = {name for name, who in permissions.items() if who == "(self)"}
+    assert offered == {"camera", "microphone", "clipboard-write", "fullscreen"}
+    assert {permissions[name] for name in ("geolocation", "payment", "usb")} == {"()"}
+
+
+@pytest.mark.attack("headers")
+def test_who_came_by_tls_comes_by_tls_again_and_so_do_cookies() -> None:
+    plain, safe = (with_headers(address=f"{scheme}://testserver").get("/").headers for scheme in ("http", "https"))
+    assert "strict-transport-security" not in plain
+    assert int(safe["strict-transport-security"].removeprefix("max-age=")) >= 180 * 24 * 3600
+    assert ["Secure" in cookie for cookie in plain.get_list("set-cookie")] == [False, True]
+    assert [cookie.count("Secure") for cookie in safe.get_list("set-cookie")] == [1, 1]
+    assert all("samesite=lax" in cookie.lower() for cookie in safe.get_list("set-cookie"))
+
+
+ROOT = Path(__file__).resolve().parents[3]
+NAMES = sorted(path.parent.name for path in COMPONENTS.glob("*/main.js"))
+
+
+@pytest.fixture
+def client() -> TestClient:
+    return TestClient(Starlette(routes=list(routes())))
+
+
+@pytest.mark.parametrize("name", [PLOTLY, *NAMES])
+def test_a_script_is_kept_for_good_under_an_address_with_its_digest(client: TestClient, name: str) -> None:
+    found = script(name)
+    digest = hashlib.sha256(found.code).hexdigest()
+    assert found.address == f"atlas/{name}-{digest[:16]}.js"
+    answer = client.get(f"/{found.address}")
+    assert (answer.status_code, answer.content) == (200, found.code)
+    assert answer.headers["content-type"].startswith("text/javascript")
+    assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+
+
+def test_it_comes_packed_to_who_can_unpack_it(client: TestClient) -> None:
+    found = script(PLOTLY)
+    with client.stream("GET", f"/{found.address}", headers={"Accept-Encoding": "br, gzip"}) as answer:
+        raw = b"".join(answer.iter_raw())
+        assert answer.headers["content-encoding"] == "gzip"
+    assert gzip.decompress(raw) == found.code
+    assert len(raw) < len(found.code) / 2
+    plain = client.get(f"/{found.address}", headers={"Accept-Encoding": "identity"})
+    assert "content-encoding" not in plain.headers
+    assert plain.headers["vary"] == answer.headers["vary"] == "Accept-Encoding"
+
+
+@pytest.mark.parametrize("path", ["", "/class", "/a/b"])
+def test_under_whatever_path_the_app_is_served(client: TestClient, path: str) -> None:
+    address = script("chart").address
+    assert client.get(f"{path}/{address}").status_code == 200
+    mounted = TestClient(Starlette(routes=[Mount("/tools", routes=list(routes()))]))
+    assert mounted.get(f"/tools{path}/{address}").status_code == 200
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "atlas/chart-0000000000000000.js",  # another version
+        "atlas/nobody-0000000000000000.js",
+        "atlas/shared-0000000000000000.js",  # a folder, but no component
+        "atlas/..%2Fchart-0000000000000000.js",
+        "atlas/chart-.js",
+        "atlas/chart.js",
+        "atlas/",
+    ],
+)
+def test_nothing_else_is_answered(client: TestClient, path: str) -> None:
+    assert client.get(f"/{path}").status_code == 404
+    with pytest.raises(ValueError, match="expected one of attention_view, chart, .*, plotly, .*, got 'nobody'"):
+        script("nobody")
+
+
+def test_plotly_is_what_its_readme_says_and_pythons_own_version() -> None:
+    readme = (PLOTLY_FILE.parent / "README.md").read_text(encoding="utf-8")
+    (stated,) = re.findall(r"^ +([0-9a-f]{64})$", readme, re.MULTILINE)
+    assert hashlib.sha256(PLOTLY_FILE.read_bytes()).hexdigest() == stated
+    (fetched,) = set(re.findall(r"plotly\.js[@ ]v?(\d+\.\d+\.\d+)", readme))
+    whole = Path(plotly.__file__).parent / "package_data" / "plotly.min.js"
+    for file in (PLOTLY_FILE, whole):
+        assert f"v{fetched}" in file.read_text(encoding="utf-8")[:200]
+    assert "MIT" in (PLOTLY_FILE.parent / "LICENSE").read_text(encoding="utf-8")
+
+
+def test_plotly_can_draw_all_that_figures_ask_for() -> None:
+    names = (PLOTLY_FILE.parent / "figures.js").read_text(encoding="utf-8")
+    drawn = {"scatter", *re.findall(r"plotly\.js/lib/(\w+)", names)} - {"core"}
+    used = set()
+    for folder in ("pages", "ui", "viz_core"):
+        for path in (ROOT / folder).rglob("*.py"):
+            used |= set(re.findall(r"\bgo\.([A-Z]\w+)\(", path.read_text(encoding="utf-8")))
+    assert {name.lower() for name in used} - {"figure", "frame", "layout"} == drawn
