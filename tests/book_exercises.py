@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from ui.compute.heads import head_importance
-from viz_core.lessons.multi_head.steps import book_toy
+from viz_core.lessons.multi_head import book_toy
 
 
 @dataclass(frozen=True)

@@ -38,9 +38,9 @@ SOFTMAX = {
     "viz_core/lessons/transformer/decoding.py": "probabilities of words",
     "viz_core/lab/two_sentences.py": "probabilities of words",
     "viz_core/lab/walk_records.py": "probabilities of words",
-    "viz_core/lessons/bahdanau/decoder_steps.py": "probabilities of words; the additive formula, pair by pair",
-    "viz_core/lessons/attention_pooling/curve_fit.py": "kernel weights that lack the term of the key",
-    "viz_core/lessons/multi_head/steps.py": "scores over the wrong root, and heads that take every h-th column",
+    "viz_core/lessons/bahdanau.py": "probabilities of words; the additive formula, pair by pair",
+    "viz_core/lessons/attention_pooling.py": "kernel weights that lack the term of the key",
+    "viz_core/lessons/multi_head.py": "scores over the wrong root, and heads that take every h-th column",
     "viz_core/lessons/scoring_functions/mask_variants.py": "other ways to mask, some wrong; a missing root",
     "viz_core/lessons/scoring_functions/scaling.py": "random scores without queries and keys",
 }

@@ -20,7 +20,7 @@ from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 from ui.widgets.sidebar import static_pages
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, soft_lookup
+from viz_core.lessons.queries_keys_values import BOOK_DATABASE, soft_lookup
 from viz_core.positional import sinusoidal_table
 
 TEACH = ROOT / "docs" / "teach"

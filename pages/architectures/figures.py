@@ -14,7 +14,7 @@ from plotly.subplots import make_subplots
 from ui.compute.benchmark import Measurement
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, mark_on_log_axis
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, layer_cost, path_length
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, layer_cost, path_length
 
 
 def milliseconds(measurements: Sequence[Measurement]) -> dict[str, Any]:

@@ -11,7 +11,7 @@ from pages.architectures.figures import Edge, Unit, connections, shortest_path
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, Labels, lay_out
-from viz_core.lessons.architectures.costs import LayerSizes, path_length
+from viz_core.lessons.architectures import LayerSizes, path_length
 
 QUIET = "rgba(128,128,128,0.55)"
 FAINT = "rgba(128,128,128,0.28)"

@@ -9,8 +9,7 @@ import streamlit as st
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.parts import SizeInputs, move_end, number
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, longest_path, path_length
-from viz_core.lessons.architectures.layers import signal_strength
+from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length, signal_strength
 
 WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
 BREAKS = ("shallow", "deep")

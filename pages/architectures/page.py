@@ -9,12 +9,14 @@ from pages.architectures.parts import curves, pairs, self_attention, shuffle, si
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.architectures.costs import layer_cost, path_length, path_matrix
-from viz_core.lessons.architectures.layers import (
+from viz_core.lessons.architectures import (
     Convolution,
     Recurrent,
     RestrictedSelfAttention,
     SelfAttention,
+    layer_cost,
+    path_length,
+    path_matrix,
     shuffled_residual,
     signal_strength,
 )

@@ -25,18 +25,16 @@ from ui.compute.benchmark import Measurement, growth, measure
 from ui.compute.models import translator_or_none
 from ui.text.markdown import escape
 from ui.text.translations import device_name, explain
-from viz_core.lessons.architectures.costs import (
+from viz_core.lessons.architectures import (
     ARCHITECTURES,
     LayerSizes,
     crossover,
+    first_head_weights,
+    fresh_layers,
     layer_cost,
     longest_path,
     path_length,
     path_matrix,
-)
-from viz_core.lessons.architectures.layers import (
-    first_head_weights,
-    fresh_layers,
     pooled_residual,
     self_attention_shape,
     shuffled_residual,

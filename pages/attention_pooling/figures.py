@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.lessons.attention_pooling.curve_fit import Fit, WidthSearch, kernel_curves
+from viz_core.lessons.attention_pooling import Fit, WidthSearch, kernel_curves
 
 TRUTH = CATEGORIES[7]
 

@@ -10,7 +10,7 @@ import streamlit as st
 from pages.attention_pooling.figures import fit_figure, map_figure
 from pages.attention_pooling.parts import CURVE_QUERIES, MAP_QUERIES, Pooling, kernel_name, labels
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.attention_pooling.curve_fit import (
+from viz_core.lessons.attention_pooling import (
     NARROW,
     SPAN,
     Fit,

@@ -21,7 +21,7 @@ from pages.attention_pooling.parts import (
 from ui.chapter.chapter import Chapter
 from viz_core.attention import boxcar, constant, epanechnikov, gaussian, nadaraya_watson, triangular
 from viz_core.attention.kernel_pooling import Gaussian, kernel_weights
-from viz_core.lessons.attention_pooling.curve_fit import (
+from viz_core.lessons.attention_pooling import (
     book_curve_values,
     gaussian_pooling_as_attention,
     learn_width,

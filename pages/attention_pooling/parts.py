@@ -27,7 +27,7 @@ from viz_core.attention.kernel_pooling import (
     triangular,
     with_width,
 )
-from viz_core.lessons.attention_pooling.curve_fit import (
+from viz_core.lessons.attention_pooling import (
     SPAN,
     Fit,
     book_curve,

@@ -22,7 +22,7 @@ from ui.widgets.figure_style import (
     escape_labels,
     lay_out,
 )
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps
+from viz_core.lessons.bahdanau import DecoderSteps
 
 
 def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels: Labels) -> go.Figure:

@@ -13,7 +13,7 @@ from ui.text.model_card import model_title
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.attention import AdditiveAttention
-from viz_core.lessons.bahdanau.decoder_steps import erased_error
+from viz_core.lessons.bahdanau import erased_error
 from viz_core.models import (
     Decoder,
     RNNSearchDecoder,

@@ -19,7 +19,7 @@ from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import sentence_request, translation, translator
 from ui.text.markdown import escape
-from viz_core.lessons.bahdanau.decoder_steps import decoder_shapes
+from viz_core.lessons.bahdanau import decoder_shapes
 from viz_core.pretrained.bleu import Difference, book_bleu
 from viz_core.pretrained.samples import opening
 from viz_core.runtime.assets import ASSETS, reading

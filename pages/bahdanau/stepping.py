@@ -16,7 +16,7 @@ from ui.blocks.translation import word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, translator
 from ui.text.markdown import escape
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps, step_residuals, wrong_weights
+from viz_core.lessons.bahdanau import DecoderSteps, decoder_steps, step_residuals, wrong_weights
 from viz_core.pretrained import Translation
 
 TOP = 6  # next tokens shown

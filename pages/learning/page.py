@@ -7,7 +7,7 @@ from pages.learning.rounds import build_a_circuit, play_head
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.learning.runs import head_measures, run_patterns
+from viz_core.lessons.learning import head_measures, run_patterns
 from viz_core.maps.measures import induction_mass
 from viz_core.tasks import Task, TaskRun, TaskTransformer
 from viz_core.tasks.run import embedding_spectrum

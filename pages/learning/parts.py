@@ -26,7 +26,7 @@ from ui.blocks.over_picture import tiles, weights_image
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import run_in_slot
 from ui.widgets.chart import Point
-from viz_core.lessons.learning.runs import right_by_length, shot_weights
+from viz_core.lessons.learning import right_by_length, shot_weights
 from viz_core.runtime.assets import reading
 from viz_core.tasks import POSITIONS
 from viz_core.tasks.film import load_film

@@ -18,7 +18,7 @@ from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from ui.widgets.chart import Point
 from ui.widgets.query_param import in_address
-from viz_core.lessons.learning.runs import PERIOD, Outcome, Pattern, run_patterns
+from viz_core.lessons.learning import PERIOD, Outcome, Pattern, run_patterns
 from viz_core.pretrained.checkpoint import load_weights
 from viz_core.runtime.assets import reading
 from viz_core.tasks import TASKS, TaskTransformer

@@ -19,7 +19,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.slots import is_hosted
 from ui.text.words import Words
 from ui.widgets.attention_view import attention_view
-from viz_core.lessons.learning.runs import HEAD_MEASURES, head_measures, plan_for, shares_at, shot_weights
+from viz_core.lessons.learning import HEAD_MEASURES, head_measures, plan_for, shares_at, shot_weights
 from viz_core.maps.contributions import ContributionKind
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.tasks import POSITIONS, TASKS, Plan, Shape, TaskRun

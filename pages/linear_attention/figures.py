@@ -11,8 +11,7 @@ from torch import Tensor
 
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
-from viz_core.lessons.linear_attention.layers import LETTERS, Stream
-from viz_core.lessons.linear_attention.recall import CHANCE
+from viz_core.lessons.linear_attention import CHANCE, LETTERS, Stream
 
 _BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
 _SQUARE = {"showgrid": False, "zeroline": False}

@@ -5,8 +5,7 @@ from functools import partial
 from pages.linear_attention.parts import choose_layer, costs, decay, erase_and_write, main_figure, models, recall
 from ui.chapter.chapter import Chapter
 from viz_core.attention.linear import LinearOperator, elu_features, gated_delta_rule, linear_attention, retention
-from viz_core.lessons.linear_attention.layers import all_forms, head_cost, model_layers
-from viz_core.lessons.linear_attention.recall import RecallLayer
+from viz_core.lessons.linear_attention import RecallLayer, all_forms, head_cost, model_layers
 
 chapter = Chapter("linear-attention")
 chapter.question()

@@ -17,13 +17,21 @@ from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached, is_hosted
 from ui.text.numbers import localised
 from viz_core.attention.linear import retention_decay
-from viz_core.lessons.linear_attention.layers import (
+from viz_core.lessons.linear_attention import (
+    CHANCE,
     CHUNK,
     CONFIGURATIONS,
     LETTERS,
+    NUM_KEYS,
+    NUM_VALUES,
+    PAIRS,
+    RECALL_RULES,
     RULES,
     TOKENS,
+    WIDTHS,
     Forms,
+    RecallPlan,
+    RecallRun,
     RuleName,
     Stream,
     all_forms,
@@ -33,16 +41,6 @@ from viz_core.lessons.linear_attention.layers import (
     map_error,
     model_layers,
     returned,
-)
-from viz_core.lessons.linear_attention.recall import (
-    CHANCE,
-    NUM_KEYS,
-    NUM_VALUES,
-    PAIRS,
-    RECALL_RULES,
-    WIDTHS,
-    RecallPlan,
-    RecallRun,
 )
 
 _FADED = 0.6  # a decay that leaves less to erase

@@ -15,7 +15,7 @@ from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.compute.slots import run_in_slot
 from ui.text.translations import explain
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.multi_head.steps import (
+from viz_core.lessons.multi_head import (
     MultiHeadSteps,
     divisors,
     fresh_layer,

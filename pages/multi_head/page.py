@@ -6,7 +6,7 @@ from pages.multi_head.inputs import layer_controls, make_layer
 from pages.multi_head.parts import cost, flow, main_figure, open_head, ranges, toy
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
-from viz_core.lessons.multi_head.steps import (
+from viz_core.lessons.multi_head import (
     ERRORS,
     book_toy,
     mean_ranges,

@@ -18,7 +18,7 @@ from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from ui.widgets.heatmap import signed_heatmap
-from viz_core.lessons.multi_head.steps import (
+from viz_core.lessons.multi_head import (
     LENGTHS,
     MultiHeadCost,
     book_toy,

@@ -6,8 +6,7 @@ from pages.position_embeddings.parts import one_scheme
 from pages.position_embeddings.sections import across_models, costs, insight, side_by_side, sources
 from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.position_embeddings.order import order_changes
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.lessons.position_embeddings.order import SharedLayer, order_changes
 from viz_core.positional.register import BY_NAME, SCHEMES
 
 chapter = Chapter("position-embeddings")

@@ -33,7 +33,7 @@ from ui.blocks.figures import penalty_figure, slopes_figure, token_map
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.chart import Point
-from viz_core.lessons.position_embeddings.order import picture_tokens, table_offset_share
+from viz_core.lessons.position_embeddings.order import SharedLayer, picture_tokens, table_offset_share
 from viz_core.lessons.position_embeddings.scheme_parts import (
     PUBLISHED_SLOPES,
     STAGES,
@@ -52,7 +52,6 @@ from viz_core.lessons.position_embeddings.scheme_parts import (
     slope_error,
     wrong_penalty,
 )
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional import alibi_bias, alibi_slopes, relative_to_absolute
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.learned import LEARNED

@@ -14,8 +14,13 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
 from ui.text.model_card import model_title
-from viz_core.lessons.position_embeddings.order import LearnedTable, picture, picture_tokens, shipped_position_tables
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.lessons.position_embeddings.order import (
+    LearnedTable,
+    SharedLayer,
+    picture,
+    picture_tokens,
+    shipped_position_tables,
+)
 from viz_core.models.patch_grid import resize_grid
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
 from viz_core.pretrained import Translator

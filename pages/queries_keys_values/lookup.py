@@ -15,7 +15,7 @@ from pages.queries_keys_values.figures import identities_figure
 from pages.queries_keys_values.parts import DISTANCES, MAX_LETTERS, TEMPERATURES, Database, QueryInputs
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
-from viz_core.lessons.queries_keys_values.lookup import (
+from viz_core.lessons.queries_keys_values import (
     approximate_lookup,
     exact_lookup,
     first_weights,

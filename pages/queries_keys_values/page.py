@@ -15,7 +15,7 @@ from pages.queries_keys_values.parts import (
     table_input,
 )
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.queries_keys_values.lookup import (
+from viz_core.lessons.queries_keys_values import (
     approximate_lookup,
     exact_lookup,
     identity_lookup,

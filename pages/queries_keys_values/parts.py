@@ -19,7 +19,7 @@ from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import separators
 from ui.widgets.predictions import Board, OnFigure, Truth
-from viz_core.lessons.queries_keys_values.lookup import (
+from viz_core.lessons.queries_keys_values import (
     BOOK_DATABASE,
     GAPS,
     approximate_lookup,

@@ -21,7 +21,7 @@ from ui.text.markdown import escape
 from ui.text.numbers import half_width, localised, separators
 from ui.widgets import traces
 from ui.widgets.figure_style import CATEGORIES, QUERIES, VALUES, Labels, lay_out
-from viz_core.lessons.queries_keys_values.lookup import CASES, cases_met, copy_error, weights_of_case
+from viz_core.lessons.queries_keys_values import CASES, cases_met, copy_error, weights_of_case
 
 MAX_VALUES = 8
 LARGEST = 1e6

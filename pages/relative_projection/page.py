@@ -12,7 +12,7 @@ from pages.relative_projection.parts import (
     sources,
 )
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, rotation_spread, rounding_bound
+from viz_core.lessons.relative_projection import projection_residual, proof_lines, rotation_spread, rounding_bound
 from viz_core.positional import relative_projection, sinusoidal_rows
 
 chapter = Chapter("relative-projection")

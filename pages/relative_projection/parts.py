@@ -25,7 +25,7 @@ from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import Point
 from ui.widgets.predictions import Board, OnFigure, Truth
-from viz_core.lessons.relative_projection.proof import (
+from viz_core.lessons.relative_projection import (
     POSITIONS,
     composition_residual,
     projection_residual,

@@ -9,14 +9,13 @@ from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
 from viz_core.attention.scores import batch_product
 from viz_core.attention.scores.register import FUNCTIONS
-from viz_core.lessons.scoring_functions.exercises import drop
 from viz_core.lessons.scoring_functions.mask_variants import (
     in_place,
     run_variant,
     weight_gradient,
     weight_gradient_by_formula,
 )
-from viz_core.lessons.scoring_functions.scaling import dot_products, gaussian_terms, measure_width
+from viz_core.lessons.scoring_functions.scaling import dot_products, drop, gaussian_terms, measure_width
 from viz_core.lessons.scoring_functions.score_contest import word_scores
 from viz_core.trace import attend, attention_weights
 

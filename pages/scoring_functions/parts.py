@@ -25,17 +25,17 @@ from ui.text.markdown import escape
 from ui.text.numbers import separators
 from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.attention import masked_softmax
-from viz_core.lessons.scoring_functions.exercises import (
+from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskedSoftmax, MaskRun, run_all
+from viz_core.lessons.scoring_functions.scaling import (
     LENGTHS,
     SENTENCES,
     batch_product_shape,
     book_weights,
     concatenation_error,
     dot_product_toy,
+    gaussian_example,
     sentence_weights,
 )
-from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, MaskedSoftmax, MaskRun, run_all
-from viz_core.lessons.scoring_functions.scaling import gaussian_example
 
 _SHOWN = 6  # keys in the diagram
 _DROPOUTS = (0.0, 0.1, 0.3, 0.5, 0.7)

@@ -15,7 +15,7 @@ from torch import Tensor
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, SIGNED_SCALE, Labels, lay_out
 from ui.widgets.heatmap import Exact, Heatmap, ranged_heatmap, signed_heatmap, to_pixels
-from viz_core.lessons.sinusoidal_encoding.properties import binary_code, doubling_columns, similarity_by_offset
+from viz_core.lessons.sinusoidal_encoding import binary_code, doubling_columns, similarity_by_offset
 from viz_core.positional.sinusoidal import angular_frequencies
 
 Table = Float[Tensor, "positions num_hiddens"]

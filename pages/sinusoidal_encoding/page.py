@@ -7,7 +7,7 @@ import torch
 from pages.sinusoidal_encoding.figures import table_figure
 from pages.sinusoidal_encoding.parts import WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.sinusoidal_encoding.properties import (
+from viz_core.lessons.sinusoidal_encoding import (
     measured_wavelengths,
     offset_error,
     similarity_by_offset,

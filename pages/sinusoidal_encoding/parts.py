@@ -25,8 +25,8 @@ from pages.sinusoidal_encoding.figures import (
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
 from ui.widgets.figure_style import CATEGORIES
-from viz_core.lessons.sinusoidal_encoding import properties
-from viz_core.lessons.sinusoidal_encoding.properties import lone_sine, single_precision, wavelengths, without_cosines
+from viz_core.lessons import sinusoidal_encoding as properties
+from viz_core.lessons.sinusoidal_encoding import lone_sine, single_precision, wavelengths, without_cosines
 from viz_core.positional import angular_frequencies, sinusoidal_table
 
 WIDEST = 512  # columns a table can have here

@@ -17,8 +17,8 @@ from tests.browser.accessibility import check_every_language
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
-from viz_core.lessons.relative_projection import proof
-from viz_core.lessons.sinusoidal_encoding import properties
+from viz_core.lessons import relative_projection as proof
+from viz_core.lessons import sinusoidal_encoding as properties
 from viz_core.positional import relative_projection, sinusoidal_table
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")

@@ -19,7 +19,7 @@ from tests.visits import Visits
 from ui.chapter.tour import Step, steps
 from viz_core.hub import load_hub
 from viz_core.hub.store.files import SHIPPED_FOLDER
-from viz_core.lessons.multi_head.steps import multi_head_steps, trained_input, trained_layer
+from viz_core.lessons.multi_head import multi_head_steps, trained_input, trained_layer
 from viz_core.pretrained import load
 
 

@@ -1,1 +1,1 @@
-"""Mathematics that only one chapter teaches, a folder each; nothing but its chapter imports it."""
+"""Mathematics that only one chapter teaches, a module or folder each; nothing but its chapter imports it."""

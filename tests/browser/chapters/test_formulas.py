@@ -12,9 +12,9 @@ from tests.browser.page_checks import box_of, chart, expect_rest, scroll_to
 from ui.text.numbers import localised
 from ui.text.words import languages
 from viz_core.attention import gaussian, nadaraya_watson
-from viz_core.lessons.attention_pooling.curve_fit import noisy_points
+from viz_core.lessons.attention_pooling import noisy_points
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, skew_stages
-from viz_core.lessons.relative_projection.proof import projection_residual
+from viz_core.lessons.relative_projection import projection_residual
 from viz_core.positional import sinusoidal_rows
 
 

@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.browser.page_checks import box_of, chart, expect_rest
 from ui.text.words import load_words
-from viz_core.lessons.bahdanau.decoder_steps import decoder_steps
+from viz_core.lessons.bahdanau import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 
 

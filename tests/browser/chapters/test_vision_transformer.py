@@ -15,7 +15,7 @@ from tests.browser.page_checks import box_of, chart
 from tests.viz_core.images.hostile_pictures import encode
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.sinusoidal_encoding.properties import wavelengths
+from viz_core.lessons.sinusoidal_encoding import wavelengths
 from viz_core.positional import sinusoidal_table
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 

@@ -23,7 +23,7 @@ from tests.visits import Visits
 from ui.compute.benchmark import Measurement
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES
-from viz_core.lessons.architectures.costs import (
+from viz_core.lessons.architectures import (
     ARCHITECTURES,
     LayerSizes,
     layer_cost,

@@ -23,7 +23,7 @@ from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
 from viz_core.attention import boxcar, gaussian, nadaraya_watson
 from viz_core.attention.kernel_pooling import KERNELS, Kernel, with_width
-from viz_core.lessons.attention_pooling.curve_fit import book_curve, learn_width, noisy_points
+from viz_core.lessons.attention_pooling import book_curve, learn_width, noisy_points
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "attention-pooling"

@@ -21,7 +21,7 @@ from tests.pages.reading import (
 from tests.visits import Visits
 from ui.text.words import load_words
 from ui.widgets.figure_style import ACCENT, KEYS
-from viz_core.lessons.bahdanau.decoder_steps import DecoderSteps, decoder_steps
+from viz_core.lessons.bahdanau import DecoderSteps, decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import opening
 

@@ -39,7 +39,7 @@ from tests.pages.reading import drawn, one_line
 from tests.visits import Visits
 from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
-from viz_core.lessons.learning.runs import PERIOD, head_measures, weights_of
+from viz_core.lessons.learning import PERIOD, head_measures, weights_of
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
 from viz_core.runtime.assets import AssetError
 from viz_core.tasks.film import Film, load_film

@@ -12,8 +12,7 @@ from tests.pages.reading import claim_names, drawn, figure_names
 from tests.visits import Visits
 from ui.blocks.stopwatch import LiveTraining
 from ui.text.words import load_words
-from viz_core.lessons.linear_attention.layers import draw_stream
-from viz_core.lessons.linear_attention.recall import RecallPlan, RecallRun
+from viz_core.lessons.linear_attention import RecallPlan, RecallRun, draw_stream
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "linear-attention"

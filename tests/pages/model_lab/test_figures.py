@@ -26,7 +26,7 @@ from ui.blocks.figures import bars_figure
 from ui.text.words import load_words
 from viz_core.hub import HubError, Token
 from viz_core.hub.runs.token_text import token_words
-from viz_core.lessons.model_lab.position_measures import bias_by_offset, cosines
+from viz_core.lessons.model_lab import bias_by_offset, cosines
 from viz_core.positional import sinusoidal_table
 
 LABELS = load_words("model-lab", "en").group("figure")

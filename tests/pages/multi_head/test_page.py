@@ -12,7 +12,7 @@ from pages.multi_head.figures import FLOW, flow_figure
 from tests.pages.reading import badges, claim_names, components, stands, texts
 from tests.visits import Visits
 from ui.text.words import load_words
-from viz_core.lessons.multi_head.steps import multi_head_cost
+from viz_core.lessons.multi_head import multi_head_cost
 from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]

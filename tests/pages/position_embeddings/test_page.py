@@ -17,9 +17,8 @@ from tests.pages import reading
 from tests.pages.reading import texts
 from tests.visits import Visits
 from ui.text.words import load_words
-from viz_core.lessons.position_embeddings.order import picture_tokens, shipped_position_tables
+from viz_core.lessons.position_embeddings.order import SharedLayer, picture_tokens, shipped_position_tables
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, rotary_products, skew_stages
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained import Translator, load_translator

@@ -23,7 +23,7 @@ from tests.pages.reading import (
 from tests.visits import Visits
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, VALUES
-from viz_core.lessons.queries_keys_values.lookup import BOOK_DATABASE, CASES, soft_lookup
+from viz_core.lessons.queries_keys_values import BOOK_DATABASE, CASES, soft_lookup
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "queries-keys-values"

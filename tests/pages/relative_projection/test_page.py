@@ -25,7 +25,7 @@ from tests.visits import Visits
 from ui.text.numbers import localised
 from ui.text.words import load_words
 from ui.widgets.figure_style import KEYS, QUERIES, SIGNED_SCALE
-from viz_core.lessons.relative_projection.proof import projection_residual, proof_lines, transpose_residual
+from viz_core.lessons.relative_projection import projection_residual, proof_lines, transpose_residual
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows, sinusoidal_table
 
 OpenPage = Callable[..., AppTest]

@@ -8,7 +8,7 @@ import torch
 
 from pages.sinusoidal_encoding import figures
 from ui.text.words import load_words
-from viz_core.lessons.sinusoidal_encoding.properties import binary_code
+from viz_core.lessons.sinusoidal_encoding import binary_code
 from viz_core.positional import angular_frequencies, sinusoidal_table
 
 LABELS = load_words("sinusoidal-encoding", "en").group("figure")

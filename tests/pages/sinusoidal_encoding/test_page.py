@@ -21,7 +21,7 @@ from tests.pages.reading import (
 )
 from tests.visits import Visits
 from ui.text.numbers import localised
-from viz_core.lessons.sinusoidal_encoding.properties import nearest_rows, offset_error, similarity_by_offset
+from viz_core.lessons.sinusoidal_encoding import nearest_rows, offset_error, similarity_by_offset
 from viz_core.positional import sinusoidal_table
 
 CHAPTER = "sinusoidal-encoding"

@@ -22,7 +22,7 @@ from viz_core.attention import (
     triangular,
 )
 from viz_core.attention.kernel_pooling import KERNELS, with_width
-from viz_core.lessons.attention_pooling.curve_fit import (
+from viz_core.lessons.attention_pooling import (
     book_curve,
     noisy_points,
 )

@@ -10,7 +10,7 @@ from jaxtyping import Float, Int, Real
 from torch import Tensor
 from torch.nn import functional as F
 
-from viz_core.lessons.position_embeddings.shared_layer import SharedLayer
+from viz_core.lessons.position_embeddings.order import SharedLayer
 from viz_core.positional import relative_to_absolute_steps
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
 from viz_core.positional.relative import relative_to_absolute

@@ -1,4 +1,4 @@
-"""The book's database of names, asked three ways."""
+"""Names looked up exactly, approximately and softly, and what weights of a sum can be."""
 
 import math
 from functools import cache
@@ -8,7 +8,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from viz_core.lessons.queries_keys_values.lookup import (
+from viz_core.lessons.queries_keys_values import (
     BOOK_DATABASE,
     CASES,
     approximate_lookup,

@@ -1,4 +1,4 @@
-"""What the chapter measures of a fit, by hand."""
+"""Curves fitted by kernels against closed forms, and a width that is searched."""
 
 import math
 
@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from viz_core.attention.kernel_pooling import KERNELS, boxcar, gaussian, nadaraya_watson, with_width
-from viz_core.lessons.attention_pooling.curve_fit import (
+from viz_core.lessons.attention_pooling import (
     Fit,
     book_curve,
     even_queries,

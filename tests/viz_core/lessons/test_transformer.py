@@ -1,4 +1,4 @@
-"""Residuals of a translation, a decoder without its mask, beam search's tree and the logit lens."""
+"""What the Transformer's chapter claims of a translation, against hooks and loops."""
 
 import copy
 import dataclasses

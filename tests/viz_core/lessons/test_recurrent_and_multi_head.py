@@ -1,7 +1,10 @@
-"""Every tensor on the way through multi-head attention, against plain loops, torch's module and the layer itself."""
+"""The recurrent decoder step by step, heads that look evenly, and multi-head attention taken apart."""
+
+from __future__ import annotations
 
 import inspect
 import re
+from dataclasses import replace
 
 import pytest
 import torch
@@ -10,8 +13,10 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons.multi_head import steps as steps_module
-from viz_core.lessons.multi_head.steps import (
+from viz_core.lessons import multi_head as steps_module
+from viz_core.lessons.bahdanau import decoder_steps, erased_error, weights_by_formula
+from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.lessons.multi_head import (
     ERRORS,
     book_toy,
     fresh_layer,
@@ -28,8 +33,112 @@ from viz_core.lessons.multi_head.steps import (
     variant,
     walk_residual,
 )
-from viz_core.pretrained import Translator
+from viz_core.pretrained import Translator, build_translation_model
 from viz_core.trace import record
+
+SIZES = {"embed_size": 12, "num_hiddens": 12, "num_layers": 2, "dropout": 0.0}
+
+
+def recurrent(translator: Translator, architecture: str) -> Translator:
+    """An untrained recurrent model behind the tiny Transformer's tokenizer."""
+    vocab_size = translator.tokenizer.get_vocab_size()
+    with torch.random.fork_rng():
+        torch.manual_seed(2)
+        model = build_translation_model({"architecture": architecture, "vocab_size": vocab_size, **SIZES})
+        for parameter in model.parameters():
+            torch.nn.init.normal_(parameter, std=0.7)  # far from uniform weights
+    return Translator(translator.card, model.eval().requires_grad_(False), translator.tokenizer, translator.device)
+
+
+@pytest.fixture(scope="module")
+def attends(translator: Translator) -> Translator:
+    return recurrent(translator, "seq2seq-attention")
+
+
+@pytest.fixture(scope="module")
+def plain(translator: Translator) -> Translator:
+    return recurrent(translator, "seq2seq")
+
+
+@pytest.mark.parametrize("architecture", ["seq2seq-attention", "rnnsearch"])
+def test_steps_are_those_of_the_recorded_pass(architecture: str, translator: Translator) -> None:
+    attends = recurrent(translator, architecture)
+    result = attends.translate("Where is the cat?", max_new_tokens=7)
+    steps = decoder_steps(attends, result)
+    recorded = result.trace["decoder.0.cross"].weights(head=0)[0]
+    torch.testing.assert_close(steps.weights, recorded, atol=1e-6, rtol=0)
+    assert float((recorded.max(dim=-1).values - 1 / recorded.shape[1]).min()) > 0.02  # not uniform: the test can fail
+    assert weights_by_formula(attends, result, steps)[1] < 1e-5
+
+
+def test_queries_contexts_and_choices_follow_from_the_states(attends: Translator) -> None:
+    result = attends.translate("Where is the cat?", max_new_tokens=5)
+    steps = decoder_steps(attends, result)
+    source = torch.tensor([result.source_ids])
+    outputs, hidden_state = attends.model.encoder(source)
+    torch.testing.assert_close(steps.queries[0], hidden_state[-1, 0])  # the first to ask is the encoder's last state
+    torch.testing.assert_close(steps.contexts, steps.weights @ outputs[0], atol=1e-6, rtol=0)
+    torch.testing.assert_close(steps.probabilities.sum(dim=-1), torch.ones(len(result.target_ids)))
+    chosen = steps.probabilities[range(len(result.target_ids)), list(result.target_ids)]
+    assert float(chosen.log().sum()) == pytest.approx(result.log_probability, abs=1e-3)
+    target = torch.tensor([[attends.special.bos, *result.target_ids[:-1]]])
+    states, _ = attends.model.decoder.hidden(target, attends.model.decoder.init_state((outputs, hidden_state)))
+    torch.testing.assert_close(steps.queries[1:], states[0, :-1], atol=1e-6, rtol=0)
+
+
+def test_the_likeliest_words_come_in_order(attends: Translator) -> None:
+    steps = decoder_steps(attends, attends.translate("Go.", max_new_tokens=2))
+    likeliest = steps.likeliest(0, 4)
+    assert len(likeliest) == 4
+    assert [p for _, p in likeliest] == sorted((p for _, p in likeliest), reverse=True)
+    assert likeliest[0][0] == int(steps.probabilities[0].argmax())
+    assert len(steps.likeliest(0, 10**6)) == attends.tokenizer.get_vocab_size()
+
+
+def test_the_residual_is_that_of_the_formula_pair_by_pair(attends: Translator) -> None:
+    result = attends.translate("Where is the cat?", max_new_tokens=5)
+    steps = decoder_steps(attends, result)
+    another = replace(steps, queries=steps.queries + 0.5)  # a residual well above rounding
+    attention = attends.model.decoder.attention
+    W_q, W_k, w_v = (layer.weight.double() for layer in (attention.W_q, attention.W_k, attention.w_v))
+    keys = attends.model.encoder(torch.tensor([result.source_ids])).outputs[0].double()
+    recorded = result.trace["decoder.0.cross"].weights(head=0)[0].double()
+    worst = 0.0
+    for t, query in enumerate(another.queries.double()):
+        scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
+        worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
+    assert weights_by_formula(attends, result, another)[1] == pytest.approx(worst, rel=1e-9)
+
+
+def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Translator, attends: Translator) -> None:
+    result = plain.translate("Where is the cat?", max_new_tokens=5)
+    assert result.trace.sites == ()
+    assert erased_error(plain, result) == 0.0
+    assert erased_error(attends, attends.translate("Where is the cat?", max_new_tokens=5)) > 1e-3
+    with pytest.raises(ValueError, match="with additive attention, got Seq2SeqDecoder"):
+        decoder_steps(plain, result)
+
+
+def test_shares_of_three_words_under_a_causal_mask() -> None:
+    """Rows of the map: 1; 1/2, 1/2; 1/3, 1/3, 1/3."""
+    found = uniform_masses(["a", "b", "a"], causal=True)
+    expected = {"previous": (1 / 2 + 1 / 3) / 2, "next": 0.0, "diagonal": (1 + 1 / 2 + 1 / 3) / 3}
+    expected |= {"first": (1 + 1 / 2 + 1 / 3) / 3, "same-word": 1 / 3, "induction": 1 / 3}
+    assert found.keys() == expected.keys()
+    for name, (mass, chance) in found.items():
+        assert mass == pytest.approx(expected[name], abs=1e-6)
+        assert chance == pytest.approx(expected[name], abs=1e-12)
+
+
+@given(st.lists(st.sampled_from(["the", "cat", ".", ","]), min_size=1, max_size=12), st.booleans())
+def test_what_is_measured_is_what_is_counted(words: list[str], causal: bool) -> None:
+    for name, (mass, chance) in uniform_masses(words, causal).items():
+        assert mass == pytest.approx(chance, abs=1e-6), name
+
+
+def test_no_words_are_refused() -> None:
+    with pytest.raises(ValueError, match="queries and keys"):
+        uniform_masses([])
 
 
 @settings(max_examples=25)

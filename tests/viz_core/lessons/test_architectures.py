@@ -1,4 +1,4 @@
-"""The real layers against plain loops over tokens."""
+"""The layers that are compared, and their costs, against loops and numbers by hand."""
 
 import math
 
@@ -8,12 +8,16 @@ from einops import rearrange
 from torch import Tensor
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.lessons.architectures.costs import ARCHITECTURES, LayerSizes, crossover, layer_cost, path_length
-from viz_core.lessons.architectures.layers import (
+from viz_core.lessons.architectures import (
+    ARCHITECTURES,
     Convolution,
+    LayerSizes,
     Recurrent,
     RestrictedSelfAttention,
     build_layer,
+    crossover,
+    layer_cost,
+    path_length,
     pooled_residual,
     shuffled_residual,
     signal_strength,

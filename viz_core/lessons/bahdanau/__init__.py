@@ -1,1 +1,0 @@
-"""The recurrent decoder with attention, step by step."""

@@ -1,1 +1,0 @@
-"""Lessons on linear attention: a stream of pairs, recall, costs, and models that use it."""

@@ -1,1 +1,0 @@
-"""Small experiments on the text models that ship, which answer the book's exercises on pretraining."""

@@ -1,1 +1,0 @@
-"""Multi-head attention taken apart: inputs, steps, costs."""

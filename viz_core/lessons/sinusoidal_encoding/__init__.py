@@ -1,1 +1,0 @@
-"""Properties of a sinusoidal table, and its effect on word vectors."""
