@@ -1,1 +1,1 @@
-"""The measures of heads, one file each (see `viz_core.maps.register`)."""
+"""The measures of heads, a file each, the roles in one (see `viz_core.maps.register`)."""
