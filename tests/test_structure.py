@@ -1,11 +1,13 @@
-"""Who imports whom."""
+"""Who imports whom, which undocumented names are used where, and that every cache has a bound."""
 
 from __future__ import annotations
 
 import ast
+import re
 import subprocess
 import sys
-from collections.abc import Set
+import tomllib
+from collections.abc import Iterator, Set
 from pathlib import Path
 
 import pytest
@@ -168,3 +170,98 @@ def test_importing_brings_nothing_unwanted_along() -> None:
     run = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert [line.rstrip() for line in run.stdout.splitlines()] == ["training brings", "the library brings"]
+
+
+def test_private_names_of_torch_are_touched_in_one_folder() -> None:
+    users = [
+        f"{path.relative_to(ROOT)}: {match}"
+        for folder in PACKAGES
+        for path in sources(folder)
+        if "torch_internals" not in path.parts
+        for match in re.findall(
+            r"\btorch(?:\.\w+)*\._\w+|from torch(?:\.\w+)* import [^#\n]*\b_\w+", path.read_text("utf-8")
+        )
+    ]
+    assert users == []
+
+
+PUBLIC = (
+    "streamlit",
+    "streamlit.config",
+    "streamlit.delta_generator",
+    "streamlit.delta_generator.DeltaGenerator",
+)
+INTERNALS = {"streamlit": "ui/streamlit_internals", "uvicorn": "serving/uvicorn_internals"}
+
+
+def app_sources() -> list[Path]:
+    return [ROOT / "app.py", ROOT / "hosted.py", *(path for folder in PACKAGES for path in sources(folder))]
+
+
+@pytest.mark.parametrize("library", INTERNALS)
+def test_modules_that_a_library_does_not_document_are_imported_in_one_folder(library: str) -> None:
+    used = [
+        f"{path.relative_to(ROOT)} imports {name}"
+        for path in app_sources()
+        if not path.is_relative_to(ROOT / INTERNALS[library])
+        for name in imports(path)
+        if name.split(".")[0] == library and name not in PUBLIC
+    ]
+    assert used == []
+
+
+def test_private_attributes_of_streamlit_and_uvicorn_are_touched_in_their_folders() -> None:
+    """An attribute with an underscore is ours if some module of ours has it."""
+    ours, used = {"_asdict", "_exit"}, set()  # of named tuples; of os
+    for path in app_sources():
+        for node in ast.walk(tree(path)):
+            if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+                ours.add(node.name)
+            elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Store):
+                ours.add(node.id if isinstance(node, ast.Name) else node.attr)
+            elif isinstance(node, ast.Attribute) and re.match(r"_[a-z]", node.attr):
+                used.add((path.relative_to(ROOT), node.attr))
+    folders = ("viz_core", "recipes", *INTERNALS.values())  # the first two touch torch and transformers
+    others = {(path, name) for path, name in used if not any(path.is_relative_to(each) for each in folders)}
+    assert {(path, name) for path, name in others if name not in ours} == set()
+
+
+_BOUNDS = {"cache_resource": "max_entries", "cache_data": "max_entries", "lru_cache": "maxsize"}
+
+
+def cached() -> Iterator[tuple[str, ast.FunctionDef, ast.expr]]:
+    """Every function with a decorator that remembers."""
+    for folder in ("viz_core", "serving", "ui", "pages"):
+        for path in sorted((ROOT / folder).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            for node in ast.walk(ast.parse(text)) if "cache" in text else ():
+                if isinstance(node, ast.FunctionDef):
+                    for decorator in node.decorator_list:
+                        if name(decorator) in {*_BOUNDS, "cache"}:
+                            yield f"{path.relative_to(ROOT)}:{node.name}", node, decorator
+
+
+def name(decorator: ast.expr) -> str:
+    called = decorator.func if isinstance(decorator, ast.Call) else decorator
+    return called.attr if isinstance(called, ast.Attribute) else getattr(called, "id", "")
+
+
+def arguments(function: ast.FunctionDef) -> int:
+    return len(function.args.args) + len(function.args.kwonlyargs)
+
+
+def test_a_cache_with_a_key_is_bounded() -> None:
+    unbounded, found = [], list(cached())
+    for where, function, decorator in found:
+        keywords = decorator.keywords if isinstance(decorator, ast.Call) else []
+        bounds = [each.value for each in keywords if each.arg == _BOUNDS.get(name(decorator))]
+        bound = bounds[0].value if bounds and isinstance(bounds[0], ast.Constant) else None
+        if arguments(function) and not (isinstance(bound, int) and 1 <= bound <= 256):  # else it holds one value
+            unbounded.append(where)
+    assert len(found) > 10
+    assert unbounded == []
+
+
+def test_a_host_bounds_the_bytes_of_what_streamlit_keeps() -> None:
+    hosted = tomllib.loads((ROOT / ".streamlit" / "hosted.toml").read_text(encoding="utf-8"))
+    assert hosted["server"]["maxCacheDataSize"] == "64mb"

@@ -20,7 +20,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from tests.charts import decode_chart
-from tests.viz_core.hostile_texts import FORMULAS, MARKUP
+from tests.viz_core.hostile import FORMULAS, MARKUP
 from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
 from ui.text.words import stem_of
 from ui.widgets.chart import encode_chart, height_of

@@ -16,7 +16,7 @@ from serving.decoding import files as process
 from serving.decoding.child import preview
 from serving.decoding.files import decode_picture, decode_preview, decode_sound, decode_video
 from serving.requests.request import Picture
-from tests.viz_core.bounded import bounded
+from tests.viz_core.hostile import bounded
 from tests.viz_core.images.hostile_pictures import GOOD, encode, phone_photo, quarters
 from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
 from tests.viz_core.images.test_preprocessing import COLOURS, animation, still

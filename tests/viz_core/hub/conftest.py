@@ -13,7 +13,7 @@ import pytest
 import torch
 from PIL import Image
 
-from tests.viz_core.bounded import bounded
+from tests.viz_core.hostile import bounded
 from tests.viz_core.hub.families import build
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.load import import_transformers

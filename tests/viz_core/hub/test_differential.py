@@ -1,4 +1,4 @@
-"""Differential attention as it is used: the difference of two softmaxes, against the model's own eager code."""
+"""Differential attention as it is used, and window settings, against models' own code."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.viz_core.hub.families import in_memory
+from tests.viz_core.hub.windows import CASES, PAGE, build, recorded, seen
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_shares, contribution_sum
 from viz_core.maps.fingerprints import measure_layer
@@ -100,3 +101,16 @@ def test_heads_are_pairs_of_softmaxes(model: Any) -> None:
         model(IDS)
     with pytest.raises(ValueError, match="expected no differentiable"), record(differentiable=True):
         model(IDS)
+
+
+NO_MAPS = ("longformer", "longt5")
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[2]}")
+@pytest.mark.filterwarnings("ignore")
+def test_the_map_shows_the_keys_that_reach_the_output(case: tuple[str, dict[str, Any], str]) -> None:
+    family, options, setting = case
+    model = build(family, options)
+    found = seen(model)
+    assert f"| {family} | {setting} | {found} |" in PAGE.read_text(encoding="utf-8")
+    assert family in NO_MAPS or recorded(model) == found

@@ -11,7 +11,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from PIL import Image
 
-from tests.viz_core.bounded import bounded
+from tests.viz_core.hostile import bounded
 from tests.viz_core.images.hostile_pictures import (
     BAD,
     BLUE,

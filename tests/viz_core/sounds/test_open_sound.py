@@ -12,7 +12,7 @@ import soundfile
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.viz_core.bounded import bounded
+from tests.viz_core.hostile import bounded
 from viz_core.sounds.open_sound import SoundError, open_sound
 from viz_core.sounds.sound import PAUSE_SECONDS, RATE, TONE_SECONDS, TONES, Sound, tone_sequence
 

@@ -18,7 +18,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.viz_core.hostile_texts import FORMULAS, MARKUP
+from tests.viz_core.hostile import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core.trace import AttentionCall
 from viz_core.view.components import COMPONENTS, view_words

