@@ -4,8 +4,19 @@ from functools import partial
 
 import streamlit as st
 
-from pages.bahdanau.parts import ATTENTION, PLAIN, all_else_alike, chosen_by_rule, diagrams, how_well_aligned, printed
-from pages.bahdanau.stepping import BROKEN, draw_step, states, step_control
+from pages.bahdanau.parts import (
+    ATTENTION,
+    BROKEN,
+    PLAIN,
+    all_else_alike,
+    chosen_by_rule,
+    diagrams,
+    draw_step,
+    how_well_aligned,
+    printed,
+    states,
+    step_control,
+)
 from ui.blocks.translation import show_notes, show_result, translate_or_keep, translation_inputs
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation_maps

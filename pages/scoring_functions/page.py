@@ -2,9 +2,8 @@
 
 from pages.scoring_functions.parts import debugger, gaussian, output_diagram, sentences, toy
 from pages.scoring_functions.scaling import scaling
-from pages.scoring_functions.scores import scoring_functions
+from pages.scoring_functions.scores import scoring_functions, sentence_weights, words
 from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
-from pages.scoring_functions.words import sentence_weights, words
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
 from viz_core.attention.scores import batch_product

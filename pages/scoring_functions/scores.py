@@ -1,29 +1,155 @@
-"""Every scoring function of the register on the same queries and keys."""
+"""Every scoring function on the same queries and keys, and the weights that one word of a sentence gives to all."""
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
+from functools import partial
+from typing import Any, NamedTuple
 
+import numpy as np
 import pandas as pd
+import plotly.graph_objects as go
 import streamlit as st
+from jaxtyping import Float
+from plotly.subplots import make_subplots
 
 from pages.scoring_functions.figures import number_grid
+from pages.scoring_functions.scaling import PAIRS, measured_width
+from ui.blocks.translation import or_explain, sentence_input, word_labels
 from ui.chapter.chapter import Chapter
+from ui.compute.models import translator
 from ui.compute.slots import cached
+from ui.text.markdown import escape
+from ui.widgets.chart import named_parts
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
 from viz_core.attention.scores.register import FUNCTIONS
+from viz_core.lessons.scoring_functions.mask_variants import WEIGHTS, wrong_weights
+from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.score_contest import (
     NUM_PAIRS,
     SCENES,
     ScoreResult,
+    WordScores,
     book_example_error,
     contest,
     general_identity_error,
     general_projection_error,
+    last_layer_input,
+    word_scores,
 )
+from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
+
+MODEL = "transformer-en-fr"
+MAX_TOKENS = 24
+ROUNDING = 1e-5
+
+
+class WordQuery(NamedTuple):
+    """A word of a sentence as the query of one head."""
+
+    tokens: Tokens
+    scores: WordScores
+    query: int
+
+
+def sentence_weights(chapter: Chapter) -> WordQuery | None:
+    """Draw the weights of one word's query on the sentence, intact and broken; return what was drawn, or None."""
+    with chapter.card("words"):
+        text, model = sentence_input(chapter), or_explain(chapter, lambda: translator(MODEL))
+        if model is None:
+            return None
+        encoder = model.model.encoder
+        tokens = sentence_tokens(text, MAX_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
+        if not tokens.labels:
+            st.info(chapter.words("words.empty"), icon=":material/edit:")
+            return None
+        attention, n = encoder.blocks[-1].attention, len(tokens.labels)
+        with chapter.main_controls():
+            labels = word_labels(tokens.labels)
+            query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
+            head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
+            broken = chapter.break_it(*WEIGHTS)
+        word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
+        chapter.side_by_side(broken, partial(_weights, chapter, word_query))
+    return word_query
+
+
+def _weights(chapter: Chapter, word_query: WordQuery, broken: str) -> None:
+    tokens, made, query = word_query
+    width = made.queries.shape[1]
+    weights = wrong_weights(broken, made.scores(query), width) if broken else made.weights(query)
+    values = weights.double().numpy()
+    chapter.figure(
+        "row",
+        row_figure(values, tokens.labels, bool(broken), chapter.words("words.weight")),
+        query=escape(tokens.labels[query]),
+        weights=[f"{escape(label)} {weight:.2f}" for label, weight in zip(tokens.labels, values, strict=True)],
+    )
+    divided = 1 if broken == "no-root" else width
+    with chapter.claim_row("claims-words"):
+        chapter.claim("row-sum", abs(float(values.sum()) - 1), ROUNDING)
+        chapter.claim_at_least("positive", float(values.min()), 0.0)
+        chapter.claim(
+            "unit-variance",
+            lambda: abs(measured_width(width).variance / divided - 1),
+            variance_error_allowed(width, PAIRS),
+            d=width,
+        )
+
+
+def words(chapter: Chapter, word_query: WordQuery | None) -> None:
+    """Draw the query of one word, the key of another, and their product, component by component."""
+    if word_query is None:
+        chapter.text("words.empty")
+        return
+    tokens, made, query = word_query
+    n = len(tokens.labels)
+    labels = word_labels(tokens.labels)
+    key = chapter.controls.choice("answers", tuple(labels), min(5, n), labels) - 1
+    terms, scores, weights = (
+        part.double().numpy() for part in (made.terms(query, key), made.scores(query), made.weights(query))
+    )
+    values: dict[str, Any] = {
+        "query": escape(tokens.labels[query]),
+        "key": escape(tokens.labels[key]),
+        "w": len(terms),
+        "sum": f"{terms.sum():.2f}",
+        "score": f"{scores[key]:.2f}",
+        "weight": f"{weights[key]:.3f}",
+    }
+    chapter.figure("words", words_figure(made, query, key, chapter.words.group("words")), **values)
+    chapter.text("words", **values)
+
+
+def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str]) -> go.Figure:
+    """Above, query and key; below them the terms of their product."""
+    q, k, terms = (part.numpy() for part in (made.queries[query], made.keys[key], made.terms(query, key)))
+    places = np.arange(1, len(q) + 1, dtype=np.float32)
+    figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
+    for part, colour, name in ((q, QUERIES, names["query"]), (k, KEYS, names["key"])):
+        figure.add_bar(x=places, y=part, marker={"color": colour}, name=name, row=1, col=1)
+    figure.add_bar(x=places, y=terms, marker={"color": ACCENT}, name=names["term"], row=2, col=1)
+    lay_out(figure, "", "", height=400, showlegend=True, barmode="group")
+    return figure.update_xaxes(title=names["component"], row=2, col=1)
+
+
+def row_figure(weights: Float[np.ndarray, " n"], labels: tuple[str, ...], broken: bool, title: str) -> go.Figure:
+    """The weights of one query, one bar a word; red where they are computed wrongly."""
+    bars = go.Bar(
+        x=[f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))],
+        y=weights.astype(np.float32),
+        text=[f"{weight:.2f}" for weight in weights],
+        textposition="outside",
+        cliponaxis=False,
+        marker={"color": "#c0392b" if broken else ACCENT},
+        meta="weight",
+    )
+    return lay_out(go.Figure(bars), "", title, height=300, meta=named_parts(x="key"))
+
 
 STEPS = (0, 10, 30, 100, 300)
 HIDDEN = (1, 2, 4, 8, 16, 32)
-ROUNDING = 1e-5  # sums of up to 1,024 terms in float32
 
 
 def scoring_functions(chapter: Chapter) -> None:

@@ -1,10 +1,9 @@
 """Circuits: which heads and layers make a prediction, through the residual stream."""
 
-from viz_core.circuits.attribution import AttributionPatch, attribution_patch
 from viz_core.circuits.logits import Part, logit_attribution
 from viz_core.circuits.path import Edge, circuit_edges, circuits_alone, path_patch
 from viz_core.circuits.score import ScoreAttribution, score_attribution
-from viz_core.circuits.sweep import patch_sweep
+from viz_core.circuits.sweep import AttributionPatch, attribution_patch, patch_sweep
 from viz_core.circuits.weights import Circuit, direction_tokens, ov_circuit, qk_circuit
 
 __all__ = [

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from pages.scoring_functions.figures import mask_figure, number_grid, plane_figure, softmax_figure
-from pages.scoring_functions.scaling_figures import sharpness_figure, spread_figure
+from pages.scoring_functions.scaling import sharpness_figure, spread_figure
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
