@@ -20,7 +20,7 @@ from tests.visits import CHAPTERS, Visits
 from ui.chapter.contents import page_file
 from ui.compute.heads import head_importance
 from ui.text.words import ENGLISH, languages, load_words
-from viz_core.lessons.multi_head.steps import multi_head_steps, trained_input, trained_layer
+from viz_core.lessons.multi_head import multi_head_steps, trained_input, trained_layer
 from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.pretrained import load
 

@@ -7,9 +7,9 @@ from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import torch
-from tests.viz_core.models.transformer_cases import VOCAB, random_ids, random_model
 from torch import Tensor, nn
 
+from tests.viz_core.models.test_transformer import VOCAB, random_ids, random_model
 from viz_core.models import EncoderDecoder, TransformerDecoder, decoding_step
 from viz_core.models.decoding_step import StepState, begin_decoding
 from viz_core.models.transformer import BlockOptions
