@@ -1,4 +1,4 @@
-"""Work beside the pages: once the first page is sent, and garbage collection when it does not slow a page down.
+"""Work beside the pages: once the first page is sent, and garbage collection only as memory grows.
 
 Streamlit would collect after every run of a page (`runner.postScriptGC`, which .streamlit/config.toml turns off). That
 walks through every object of every session and library and stops all other pages: with fifty visitors it took 60% of
@@ -8,9 +8,9 @@ the server's time.
 from __future__ import annotations
 
 import gc
+import resource
 import sys
 import threading
-import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from typing import Any
@@ -52,9 +52,10 @@ def background_lifespan(
     return lifespan
 
 
-_INTERVAL = 10.0  # seconds between two collections
+_GROWTH = 128 * 2**20  # bytes that a process may grow between two collections
+_THRESHOLDS = (50_000, 10, 50)  # objects, young collections, middle ones: Python's own would walk through every run
 _num_modules = 0  # at the last freeze
-_collected = 0.0  # monotonic time of the last collection
+_size = 0  # of this process after the last collection, in bytes
 
 
 def freeze_imported_modules() -> None:
@@ -62,20 +63,34 @@ def freeze_imported_modules() -> None:
 
     Garbage is collected before the freeze, which would keep it for good.
     """
-    global _num_modules
+    global _num_modules, _size
     if len(sys.modules) != _num_modules:
         _num_modules = len(sys.modules)
         gc.collect()
         gc.freeze()
+        gc.set_threshold(*_THRESHOLDS)
+        _size = _resident_bytes()
 
 
-def collect_periodically() -> None:
-    """Collect garbage, at most once in 10 seconds.
+def collect_by_allocation() -> None:
+    """Collect garbage where the process has grown by 128 MB since the last time.
 
     Python's own collections count objects and not their size, and a large attention map is one object.
     """
-    global _collected
-    now = time.monotonic()
-    if now - _collected >= _INTERVAL:
-        _collected = now
-        gc.collect()
+    global _size
+    size = _resident_bytes()
+    if size < _size + _GROWTH:
+        _size = min(_size, size)
+        return
+    gc.collect()
+    _size = _resident_bytes()
+
+
+def _resident_bytes() -> int:
+    """Return the memory of this process; at its largest, where the system has no /proc."""
+    try:
+        with open("/proc/self/statm", encoding="ascii") as file:
+            return int(file.read().split()[1]) * resource.getpagesize()
+    except OSError:
+        unit = 1 if sys.platform == "darwin" else 1024
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit

@@ -6,7 +6,6 @@ import gc
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import pytest
 from streamlit import config
@@ -100,18 +99,19 @@ def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
     assert results().get(("run", sentence_request(TINY, " "))) is MISSING
 
 
-def test_garbage_is_collected_before_it_would_be_frozen_and_now_and_then(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_garbage_is_collected_before_it_would_be_frozen_and_as_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:
     done: list[object] = []
-    clock = [0.0]
+    size = [0]
     monkeypatch.setattr(garbage, "_num_modules", 0)
-    monkeypatch.setattr(garbage, "_collected", 0.0)
-    monkeypatch.setattr(garbage, "time", SimpleNamespace(monotonic=lambda: clock[0]))
-    monkeypatch.setattr(gc, "collect", lambda: done.append(clock[0]))
+    monkeypatch.setattr(garbage, "_size", 0)
+    monkeypatch.setattr(garbage, "_resident_bytes", lambda: size[0] * 2**20)
+    monkeypatch.setattr(gc, "collect", lambda: done.append(size[0]))
     monkeypatch.setattr(gc, "freeze", lambda: done.append("freeze"))
-    for _ in range(2):
+    monkeypatch.setattr(gc, "set_threshold", lambda *_: None)
+    for size[0] in (500, 501):
         garbage.freeze_imported_modules()
-    assert done == [0.0, "freeze"]
-    for clock[0] in (1000.0, 1003.0, 1009.9, 1010.0, 1012.0, 1100.0):
-        garbage.collect_periodically()
-    assert done[2:] == [1000.0, 1010.0, 1100.0]
+    assert done == [500, "freeze"]
+    for size[0] in (500, 627, 628, 700, 755, 756, 600, 727, 728):
+        garbage.collect_by_allocation()
+    assert done[2:] == [628, 756, 728], "after each growth by 128 MB, from the smallest size since the last time"
     assert config.get_option("runner.postScriptGC") is False, "Streamlit leaves it to us"

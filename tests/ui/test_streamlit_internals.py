@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import ast
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from streamlit import net_util
+import streamlit as st
+from streamlit import config, net_util
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
@@ -19,7 +21,7 @@ from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import front_end, self_test
 from ui.streamlit_internals.batched_messages import MessageBatch
-from ui.streamlit_internals.script_run import forbid_address_lookup
+from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
 from viz_core.runtime.packages import PrivateName, exists, missing
 
 FOLDER = Path(self_test.__file__).parent
@@ -200,6 +202,37 @@ def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.Monke
     forbid_address_lookup()
     assert not is_url_from_allowed_origins("https://evil.example")
     assert requests == []
+
+
+def test_options_are_read_while_another_session_has_their_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(config, "get_option", config.get_option)  # given back after the test
+    read_options_without_lock()
+    found: list[object] = []
+    other = threading.Thread(target=lambda: found.append(config.get_option("client.toolbarMode")), daemon=True)
+    with config._config_lock:
+        other.start()
+        other.join(timeout=20)
+    assert found == [st.get_option("client.toolbarMode")]
+    with pytest.raises(RuntimeError, match="not defined"):
+        config.get_option("client.noSuchOption")
+
+
+def _asks_three_times() -> None:
+    import streamlit as st
+
+    from ui.streamlit_internals.script_run import once_per_run
+
+    def count() -> int:
+        st.session_state.asked = st.session_state.get("asked", 0) + 1
+        return st.session_state.asked
+
+    st.session_state.found = [once_per_run("count", count) for _ in range(3)]
+
+
+def test_what_is_found_once_in_a_run_is_found_anew_in_the_next() -> None:
+    app = AppTest.from_function(_asks_three_times).run()
+    assert app.session_state.found == [1, 1, 1]
+    assert app.run().session_state.found == [2, 2, 2]
 
 
 class Owner:

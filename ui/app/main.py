@@ -10,7 +10,7 @@ if __name__ == "__main__":
     import sys
     from importlib import import_module
 
-    from serving.process.background import collect_periodically, start_background_work
+    from serving.process.background import collect_by_allocation, start_background_work
     from ui.chapter.parts import report_damaged_assets
     from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
     from ui.streamlit_internals.script_run import clearing_fragments
@@ -26,4 +26,4 @@ if __name__ == "__main__":
             page.run()
     finally:
         start_background_work(after=1.5)
-        collect_periodically()
+        collect_by_allocation()

@@ -5,9 +5,10 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakKeyDictionary
 
-from streamlit import net_util
+from streamlit import config, net_util
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 from streamlit.errors import StreamlitInvalidLayoutContextError
 from streamlit.navigation.page import StreamlitPage
@@ -20,6 +21,9 @@ from ui.streamlit_internals.self_test import works
 
 if TYPE_CHECKING:
     from streamlit.runtime.state.session_state import SessionState
+
+Value = TypeVar("Value")
+_found_in_run: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
 __all__ = ["StreamlitInvalidLayoutContextError", "StreamlitPage", "TabContainer"]
 
@@ -38,6 +42,18 @@ def window_id() -> str | None:
     """Return what tells this run's window from others; None outside of a run."""
     run = get_script_run_ctx(suppress_warning=True)
     return None if run is None else run.session_id
+
+
+def once_per_run(name: str, compute: Callable[[], Value]) -> Value:
+    """Return what `compute` returns, computed once in a run of a page or fragment, after its callbacks."""
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is None or run.parallel_coordinator is None or not run.has_script_started or not works("script_run"):
+        return compute()
+    # Each run makes a coordinator of its own, and the context is that of a session.
+    found = _found_in_run.setdefault(run.parallel_coordinator, {})
+    if name not in found:
+        found[name] = compute()
+    return found[name]  # type: ignore[no-any-return]
 
 
 def is_history_navigation() -> bool:
@@ -81,3 +97,18 @@ def clearing_fragments() -> Iterator[None]:
 def forbid_address_lookup() -> None:
     """Have Streamlit refuse a foreign origin without asking a site of the internet, which blocks the event loop."""
     net_util.get_external_ip = lambda: None
+
+
+def read_options_without_lock() -> None:
+    """Have Streamlit read its options, as it does for every message, without the one lock of all sessions.
+
+    Options are parsed into a new table, which takes the place of the old one whole: a read needs no lock.
+    """
+    locked = config.get_option
+
+    def get_option(key: str) -> object:
+        option = config.get_config_options().get(key)
+        return locked(key) if option is None else option.value  # which says that there is none
+
+    if works("script_run"):
+        config.get_option = get_option

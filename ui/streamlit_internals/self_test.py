@@ -34,6 +34,9 @@ PRIVATE_NAMES = (
     PrivateName(f"{_RUNNER}._maybe_handle_execution_control_request", "batched_messages", _SLOW),
     PrivateName(f"{_RUN}.fragment_storage", "script_run", _STOPPED),
     PrivateName(f"{_RUN}.shared", "script_run", _STOPPED),
+    PrivateName(f"{_RUN}.parallel_coordinator", "script_run", "words are looked up more slowly"),
+    PrivateName(f"{_RUN}.has_script_started", "script_run", "words are looked up more slowly"),
+    PrivateName("streamlit.config:get_config_options", "script_run", "sessions wait for each other at every message"),
     PrivateName(f"{_RUN}.is_history_navigation", "script_run", "Back does not restore choices"),
     PrivateName(
         "streamlit.runtime.scriptrunner:add_script_run_ctx", "script_run", "slow work cannot draw its progress"

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ui.text.words import load_words
+from ui.text.words import TEXT, current_language, load_words
 
 if TYPE_CHECKING:  # it brings torch, which home need not wait for
     from viz_core.trace import AttentionCall, HeadsOff
@@ -30,7 +32,13 @@ def head_title(name: str, with_kind: bool = True) -> str:
     Args:
         with_kind: whether the kind of attention is told, where several have a layer of this number.
     """
-    words = load_words("common")
+    return _head_title(TEXT, name, with_kind, current_language())
+
+
+@lru_cache(maxsize=2048)
+def _head_title(_folder: Path, name: str, with_kind: bool, language: str) -> str:
+    """The same, for a language: a list of all heads of a model has it a hundred times."""
+    words = load_words("common", language)
     kind, _, place = name.partition("-")
     layer, _, head = place.partition(".")
     title = words("head-title", layer=layer, head=head) if head else words("layer-title", layer=layer)

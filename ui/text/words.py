@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import frontmatter
 import streamlit as st
 
-from ui.streamlit_internals.script_run import in_script_run
+from ui.streamlit_internals.script_run import in_script_run, once_per_run
 from ui.text.numbers import in_formula, plural, series
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view.components import languages as languages_in
@@ -189,8 +189,10 @@ def languages() -> tuple[str, ...]:
 
 def current_language() -> str:
     """Return the language of the URL (?lang=), else of this window, else the one this browser's reader chose before."""
-    if not in_script_run():
-        return ENGLISH
+    return once_per_run(LANGUAGE, _current_language) if in_script_run() else ENGLISH
+
+
+def _current_language() -> str:
     offered, requested = languages(), st.query_params.get(LANGUAGE)
     if requested in offered:
         st.session_state[LANGUAGE] = requested
