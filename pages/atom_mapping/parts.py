@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import lru_cache, partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
@@ -23,7 +23,7 @@ from ui.text.words import current_language
 from ui.widgets.attention_view import ViewState
 from ui.widgets.places import draw_places
 from viz_core.lab.atom_maps import MODEL, Reaction, ReactionError, head_weights, read_reaction, strongest_atoms
-from viz_core.lab.fields.molecules import draw_molecules, draw_reaction
+from viz_core.lab.fields.molecules import draw_molecules, draw_reaction, name_atoms
 from viz_core.runtime.assets import ASSETS, reading
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is opened needs
@@ -31,6 +31,7 @@ if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is o
 
 OWN = "own"
 FIRST = "suzuki"
+MASKED = "masked"
 _MAX_CHARACTERS = 600
 
 
@@ -56,12 +57,13 @@ def numbers_of(data: Literal["golden", "twenty"]) -> dict[str, Any]:
 
 @dataclass(frozen=True)
 class Choice:
-    """What the controls ask for: one of the twenty in a version, or a text; layer and head from 0."""
+    """What the controls ask for: one of the twenty in a version, or a text; layer, head and masked atoms from 0."""
 
     name: str
     version: str
     text: str
     head: tuple[int, int]
+    masked: tuple[int, ...] = ()
 
     @property
     def smiles(self) -> str:
@@ -81,10 +83,35 @@ def choose_reaction(chapter: Chapter) -> tuple[Choice, str]:
     with controls.more():
         names = {f"{i + 1}.{j + 1}": head_place(i + 1, j + 1) for i in range(12) for j in range(8)}
         head = str(controls.select("head", tuple(names), f"{best[0] + 1}.{best[1] + 1}", names.__getitem__))
+        layer, _, number = head.partition(".")
+        choice = Choice(name, version, text, (int(layer) - 1, int(number) - 1))
+        choice = replace(choice, masked=_choose_masked(chapter, choice.smiles))
     if name != OWN and "missing" in reactions()[name]:
         broken = chapter.break_it("missing")
-    layer, _, number = head.partition(".")
-    return Choice(name, version, text, (int(layer) - 1, int(number) - 1)), broken
+    return choice, broken
+
+
+def _choose_masked(chapter: Chapter, smiles: str) -> tuple[int, ...]:
+    """Draw the list of reactant atoms; return the chosen ones, from 0. A text that is no reaction has none."""
+    try:
+        reaction = read_reaction(smiles)
+    except ReactionError:
+        return ()
+    names = _names(chapter, reaction)
+    atoms = range(1, reaction.num_reactants + 1)
+    chosen = chapter.controls.multiselect(MASKED, atoms, (), labels=lambda atom: names[atom - 1])
+    return tuple(sorted(atom - 1 for atom in chosen))
+
+
+def _toggle_masked(chapter: Chapter, atom: int) -> None:
+    """Mask an atom or show it again, in a callback before the page reruns."""
+    key = chapter.controls.key(MASKED)
+    before = st.session_state.get(key) or []
+    st.session_state[key] = [each for each in before if each != atom + 1] + [atom + 1] * (atom + 1 not in before)
+
+
+def _names(chapter: Chapter, reaction: Reaction) -> list[str]:
+    return name_atoms(reaction, chapter.words("atom.reactant"), chapter.words("atom.product"))
 
 
 def model_spec() -> HubModelSpec:
@@ -100,10 +127,10 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
     entry: dict[str, Any] = {"smiles": choice.text} if own else reactions()[choice.name][setting or choice.version]
     try:
         reaction = read_reaction(entry["smiles"])
-        recorded = "weights" in entry and choice.head == tuple(_recorded("reactions")["head"])
-        weights = np.array(
-            entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, entry["smiles"], *choice.head)
-        )
+        masked = () if setting else choice.masked  # a broken reaction has other atoms
+        recorded = "weights" in entry and not masked and choice.head == tuple(_recorded("reactions")["head"])
+        asked = (entry["smiles"], *choice.head, masked)
+        weights = np.array(entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, *asked))
         molecules = entry.get("molecules") or _molecules(chapter, reaction)
     except ValueError as error:  # what is wrong with the text, or more tokens than the model takes
         st.warning(explain(error), icon=":material/edit:")
@@ -114,15 +141,15 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         right = count_right(entry, weights)
         with chapter.claim_row("main"):
             chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
-    names = (chapter.words("atom.reactant"), chapter.words("atom.product"))
     draw_places(
         chapter.parts.unique_key("places"),
-        draw_reaction(molecules, reaction, names),
+        draw_reaction(molecules, reaction, _names(chapter, reaction), masked),
         weights,
         chapter.words,
         start=_start(choice),
         truth=truth,
         strongest=strongest.tolist(),
+        on_mask=None if setting else partial(_toggle_masked, chapter),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
 

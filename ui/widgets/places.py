@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
+import streamlit as st
 from jaxtyping import Float
 
 from ui.text.words import Words
@@ -23,8 +24,21 @@ def draw_places(
     start: int = 0,
     truth: Sequence[Sequence[int]] = (),
     strongest: Sequence[int] = (),
+    on_mask: Callable[[int], None] | None = None,
 ) -> None:
-    """Draw it, with a chapter's words of the group "places"; other arguments as of `encode_places`."""
+    """Draw it, with a chapter's words of the group "places"; other arguments as of `encode_places`.
+
+    Args:
+        on_mask: receives a key that the reader masks or shows again, before the page reruns.
+    """
+
+    def clicked() -> None:
+        place = (st.session_state.get(key) or {}).get("mask")
+        if on_mask and isinstance(place, int) and 0 <= place < drawing.num_keys:
+            on_mask(place)
+
     sentences = words.group("places")
+    if on_mask is None:
+        sentences = {name: text for name, text in sentences.items() if name not in ("mask", "unmask")}
     data = encode_places(drawing, weights, sentences, words.language, start=start, truth=truth, strongest=strongest)
-    _mount(key=key, data=data)
+    _mount(key=key, data=data, on_mask_change=clicked)

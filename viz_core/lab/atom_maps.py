@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.runtime.refusal import RefusalError
-from viz_core.trace import HeadsOff, Trace, intervene, no_recording, switched_off
+from viz_core.trace import HeadsOff, Trace, intervene, knock_out, no_recording, switched_off
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a model that is opened needs
     from viz_core.hub.model import HubModel
@@ -212,24 +212,34 @@ def map_with_neighbours(
 
 
 def measure_reaction(
-    model: HubModel, smiles: str, off: HeadsOff = ()
+    model: HubModel, smiles: str, masked: Sequence[int] = ()
 ) -> tuple[Float[np.ndarray, "layers heads products reactants"], Float[np.ndarray, "layers heads products reactants"]]:
-    """Return `atom_weights` of a pass over a reaction, with these heads switched off.
+    """Return `atom_weights` of a pass over a reaction.
+
+    Args:
+        masked: atoms whose tokens no query of any head attends to: they are no keys.
 
     Raises:
         ReactionError: if it is not spelled like one.
         HubError: if the model cannot take it.
+        ValueError: if there is no such atom.
     """
     reaction = read_reaction(smiles)
-    with intervene(switched_off(off)):
+    if not all(0 <= atom < len(reaction.elements) for atom in masked):
+        raise ValueError(f"masked: expected atoms below {len(reaction.elements)}, got {list(masked)}")
+    keys = [reaction.places[atom] + 1 for atom in masked]  # behind [CLS]
+    sites = range(model.card.num_layers["encoder"]) if keys else ()
+    with intervene({f"encoder.{layer}.self": knock_out(None, key=keys) for layer in sites}):
         run = model.run("".join(reaction.tokens))
     forward, backward = atom_weights(run.trace, reaction)
     return forward.numpy(), backward.numpy()
 
 
-def head_weights(model: HubModel, smiles: str, layer: int, head: int) -> Float[np.ndarray, "products reactants"]:
-    """Return what one head gives from product atoms to reactant atoms; errors as of `measure_reaction`."""
-    return measure_reaction(model, smiles)[0][layer, head]
+def head_weights(
+    model: HubModel, smiles: str, layer: int, head: int, masked: Sequence[int] = ()
+) -> Float[np.ndarray, "products reactants"]:
+    """Return what one head gives from product atoms to reactant atoms; masks and errors as of `measure_reaction`."""
+    return measure_reaction(model, smiles, masked)[0][layer, head]
 
 
 @torch.inference_mode()

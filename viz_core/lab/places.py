@@ -53,11 +53,13 @@ class Place:
         name: what a sentence calls it.
         boxes: it may lie in several panels.
         token: its number in the text.
+        masked: no query may attend to it.
     """
 
     name: str
     boxes: tuple[Box, ...] = ()
     token: int | None = None
+    masked: bool = False
 
 
 @dataclass(frozen=True)
@@ -155,7 +157,7 @@ def encode_places(
             }
             for panel in drawing.panels
         ],
-        "places": [{"name": each.name, "boxes": each.boxes, "token": each.token} for each in drawing.places],
+        "places": [vars(each) for each in drawing.places],
         "numKeys": drawing.num_keys,
         "tokens": drawing.tokens,
         "terms": drawing.terms,

@@ -17,9 +17,11 @@ const svg = (tag, className, attributes = {}, ...children) => {
 };
 
 function createView(parent) {
-  const view = { parts: partsOf(parent), at: null };
-  const { root } = view.parts;
+  const view = { parts: partsOf(parent), at: null, held: null };
+  const { root, mask } = view.parts;
   root.addEventListener("keydown", (event) => moveBy(view, event));
+  root.addEventListener("click", ({ target }) => { if (!target.closest(".place, .placed, button")) view.held = null; });
+  mask.addEventListener("click", () => view.send?.("mask", view.at));
   for (const event of ["pointerover", "focusin"]) root.addEventListener(event, ({ target }) => pointAtTerms(termsOf(target)));
   for (const event of ["pointerleave", "focusout"]) root.addEventListener(event, () => pointAtTerms([]));
   view.stopTerms = listenToTerms((names) => root.querySelectorAll("[data-term]").forEach((node) => node.toggleAttribute("data-lit", names.includes(node.dataset.term))));
@@ -29,7 +31,8 @@ function createView(parent) {
 /** The side of the drawing that an element belongs to. */
 const termsOf = (target) => [target.closest("[data-term]")?.dataset.term].filter(Boolean);
 
-function receive(view, bytes) {
+function receive(view, bytes, { setTriggerValue }) {
+  view.send = setTriggerValue;
   const text = new TextDecoder().decode(bytes);
   if (text === view.text) return;
   view.text = text;
@@ -44,7 +47,8 @@ function receive(view, bytes) {
   const places = new Map(data.places.map(({ token }, place) => [token, place]));
   tokens.replaceChildren(...data.tokens.flatMap((token, i) => drawToken(view, token, places.get(i))));
   say.hidden = data.start === null;
-  if (data.start !== null) select(view, data.start);
+  if (view.held >= data.places.length) view.held = null;
+  if (data.start !== null) select(view, view.held ?? data.start); // held, where it has just been masked
 }
 
 function drawToken(view, token, place) {
@@ -63,8 +67,13 @@ function asButton(node, label) {
 }
 
 function listen(view, node, place) {
-  const events = node.hasAttribute("role") ? ["pointerenter", "click", "focus"] : ["pointerenter"]; // keys move in one of both
-  for (const event of events) node.addEventListener(event, () => select(view, place));
+  node.addEventListener("pointerenter", () => view.held === null && select(view, place));
+  node.addEventListener("click", () => {
+    view.held = view.held === place ? null : place; // until it is clicked again, or what is no place
+    select(view, place);
+  });
+  if (node.hasAttribute("role")) node.addEventListener("focus", () => select(view, place)); // keys move in one of both
+  node.toggleAttribute("data-masked", view.data.places[place].masked);
   view.nodes[place].push(node);
 }
 
@@ -85,6 +94,7 @@ function drawPlace(view, [, x, y, width, height], place, isFirst) {
   const node = svg("g", "place", {}, svg("rect", "halo", corners), svg("rect", "ring", corners));
   if (isFirst) asButton(node, places[place].name);
   const drawn = [node];
+  if (places[place].masked) drawn.push(svg("text", "masked", { x: x + width / 2, y: y + height / 2, "text-anchor": "middle" }, "×"));
   if (round) drawn.push((node.number = svg("text", "number", { x: x + width / 2, y: y - 7, "text-anchor": "middle" })));
   listen(view, node, place);
   return drawn;
@@ -119,6 +129,9 @@ function select(view, place) {
   }));
   const text = sentence(view, place, links, right);
   view.parts.say.textContent = text[0].toUpperCase() + text.slice(1);
+  const { mask } = view.parts;
+  mask.hidden = !data.words.mask || place >= data.numKeys;
+  mask.textContent = fillIn(data.words[data.places[place].masked ? "unmask" : "mask"] ?? "", { name: data.places[place].name });
 }
 
 function sentence({ data, percent }, place, links, right) {
@@ -126,6 +139,7 @@ function sentence({ data, percent }, place, links, right) {
   const names = data.places.map(({ name }) => name);
   const items = links.slice(0, MOST_NAMED).map(([other, weight]) => fillIn(words.item, { name: names[other], weight: percent.format(weight) }));
   const others = new Intl.ListFormat(language).format(items);
+  if (data.places[place].masked) return fillIn(words.masked, { name: names[place] });
   if (!others) return fillIn(words.nothing, { name: names[place] });
   if (place < numKeys) return fillIn(words.read, { name: names[place], others });
   const best = data.strongest[place - numKeys];

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from pages.atom_mapping.parts import count_right, numbers_of, reactions
-from tests.pages.reading import claim_names, drawn
+from tests.pages.reading import claim_names, drawn, places
 from tests.visits import Visits
 from ui.text.words import load_words
 
@@ -37,6 +37,19 @@ def test_what_is_no_reaction_is_said(visits: Visits, text: str, why: str) -> Non
     app = visits(CHAPTER, **{"open-all": "false", "am-reaction": WORDS("option.own"), "am-smiles": text})
     assert not app.exception
     assert any(why in warning.value.replace("\\", "") for warning in app.warning)
+
+
+def test_masked_atoms_come_from_the_address(visits: Visits) -> None:
+    """The atom that joins the rings: without it, the head takes another for its own."""
+    app = visits(CHAPTER, **{"open-all": "false", "am-masked": "12"})
+    shown = places(app)
+    assert [place["masked"] for place in shown["places"]].index(True) == 11
+    weights = np.array(shown["weights"])
+    assert (weights[:, 11] == 0).all()
+    assert "right" in claim_names(app, failing=True)
+    assert "right" not in claim_names(visits(CHAPTER, **{"open-all": "false"}), failing=True)
+    for other in ("99", "<b>"):
+        assert not any(each["masked"] for each in places(visits(CHAPTER, **{"am-masked": other}))["places"])
 
 
 def test_the_words_agree_with_the_scores() -> None:

@@ -5,7 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from viz_core.lab.atom_maps import ReactionError, map_with_neighbours, read_reaction, strongest_atoms
+from viz_core.hub import load_hub
+from viz_core.lab.atom_maps import (
+    ReactionError,
+    map_with_neighbours,
+    measure_reaction,
+    read_reaction,
+    strongest_atoms,
+)
 
 
 def test_atoms_elements_molecules_and_bonds_are_read() -> None:
@@ -60,3 +67,19 @@ def test_neighbours_of_a_mapped_pair_count_more() -> None:
     assert map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [0, 1]
     twice = read_reaction("C>>CC")
     assert sorted(map_with_neighbours(np.array([[0.9], [0.5]]), np.zeros((2, 1)), twice).tolist()) == [-1, 0]
+
+
+def test_no_head_attends_to_a_masked_atom() -> None:
+    model, smiles = load_hub("rxnmapper", device="cpu"), "CCO.CC(=O)Cl>>CCOC(C)=O"
+    forward, _ = measure_reaction(model, smiles)
+    masked, back = measure_reaction(model, smiles, masked=(2, 4))
+    assert (forward[..., [2, 4]] > 0).all()
+    assert (masked[..., [2, 4]] == 0).all()
+    assert (masked[..., [0, 1, 3, 5, 6]] > 0).all()
+    assert (back > 0).all(), "a masked atom is no key, but still a query"
+    # the first pass has no other input: its other keys get what the masked ones had, each by the same factor
+    factors = masked[0][..., [0, 1]] / forward[0][..., [0, 1]]
+    np.testing.assert_allclose(factors[..., 0], factors[..., 1], rtol=1e-3)
+    assert (factors >= 1).all()
+    with pytest.raises(ValueError, match="atoms below 13"):
+        measure_reaction(model, smiles, masked=(13,))

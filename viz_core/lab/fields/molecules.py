@@ -2,7 +2,7 @@
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
 from viz_core.lab.atom_maps import Reaction, ReactionError, read_reaction
@@ -72,12 +72,25 @@ def _text_of(atom: Any) -> str:
     return f"{atom.GetSymbol()}{'H' + many if hydrogens else ''}{sign.translate(_SUPERSCRIPT)}"
 
 
-def draw_reaction(molecules: Sequence[Mapping[str, Any]], reaction: Reaction, names: tuple[str, str]) -> Drawing:
+def name_atoms(reaction: Reaction, reactant: str, product: str) -> list[str]:
+    """Return a name for each atom: element and number on its side, in these templates with "{atom}"."""
+    n = reaction.num_reactants
+    sides = ((reactant, 0), (product, n))
+    return [
+        sides[i >= n][0].format(atom=f"{element}{i + 1 - sides[i >= n][1]}")
+        for i, element in enumerate(reaction.elements)
+    ]
+
+
+def draw_reaction(
+    molecules: Sequence[Mapping[str, Any]], reaction: Reaction, names: Sequence[str], masked: Collection[int] = ()
+) -> Drawing:
     """Return the molecules side by side, their atoms in the order of the reaction's.
 
     Args:
         molecules: of `draw_molecules`; none of them: the text alone has places.
-        names: of a reactant atom and of a product atom, with "{atom}".
+        names: of all atoms, as of `name_atoms`.
+        masked: atoms that are no keys.
     """
     n, boxes, panels = reaction.num_reactants, [], []
     for i, molecule in enumerate(molecules):
@@ -86,12 +99,8 @@ def draw_reaction(molecules: Sequence[Mapping[str, Any]], reaction: Reaction, na
         panels.append(panel)
         boxes += own
     places = tuple(
-        Place(
-            names[atom >= n].format(atom=f"{element}{atom + 1 - n * (atom >= n)}"),
-            (boxes[atom],) if boxes else (),
-            token,
-        )
-        for atom, (element, token) in enumerate(zip(reaction.elements, reaction.places, strict=True))
+        Place(names[atom], (boxes[atom],) if boxes else (), token, atom in masked)
+        for atom, token in enumerate(reaction.places)
     )
     return Drawing(tuple(panels), places, n, reaction.tokens, TERMS, round=True)
 
@@ -142,11 +151,8 @@ def _label(x: float, y: float, label: str, to_neighbours: float) -> tuple[float,
 def _example() -> tuple[Any, ...]:
     """Water from methanol, without hydrogen."""
     alone = {"product": False, "atoms": [[0, 0, ""], [1, 0, "OH"]], "bonds": [[0, 1, 1]]}
-    return (
-        [alone, {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}],
-        read_reaction("CO>>O"),
-        ("{atom}", "{atom}"),
-    )
+    water = {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}
+    return [alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,)
 
 
 MOLECULES = Field("molecules", 0, draw_reaction, _example)

@@ -1,0 +1,29 @@
+"""Atoms in a browser: pointed at, held by a click, masked; and the drawing in reach on a phone."""
+
+from __future__ import annotations
+
+import re
+
+from playwright.sync_api import Page, expect
+
+
+def test_an_atom_is_held_and_masked_and_shown_again(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/atom-mapping")
+    product = page.get_by_role("button", name="product C6", exact=True)
+    reactant = page.get_by_role("button", name="reactant C12", exact=True)
+    expect(reactant).to_have_attribute("data-read", "")  # of the atom that is chosen at first
+    reactant.click()
+    product.hover()
+    expect(reactant).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Mask reactant C12").click()
+    expect(page).to_have_url(re.compile("am-masked=12"), timeout=60_000)
+    again = page.get_by_role("button", name="Show reactant C12 again")
+    expect(again).to_be_visible(timeout=60_000)
+    expect(reactant).to_have_attribute("data-masked", "")
+    reactant.click()  # no longer held
+    product.hover()
+    expect(product).to_have_attribute("aria-pressed", "true")
+    expect(reactant).not_to_have_attribute("data-read", "")
+    reactant.click()
+    again.click()
+    expect(page).not_to_have_url(re.compile("am-masked"), timeout=60_000)
