@@ -46,11 +46,11 @@ class FastPathMode(TorchFunctionMode):
         return super().__enter__()
 
     def __exit__(self, *_error: object) -> None:
-        _remove(self)
+        remove_mode(self)
         _count_modes(-1)
 
 
-def _remove(mode: TorchFunctionMode) -> None:
+def remove_mode(mode: TorchFunctionMode) -> None:
     """Remove a mode from wherever it is on the stack: tasks that share a thread end in any order."""
     above = []
     while (top := _pop_mode()) is not mode:

@@ -134,6 +134,25 @@ def holders_of(model: nn.Module, layers: Iterable[nn.Module]) -> list[nn.Module]
     return list(found)
 
 
+def spread_layers(
+    model: nn.Module, sites: Mapping[nn.Module, str]
+) -> dict[nn.Module, tuple[()] | tuple[nn.Module, nn.Module]]:
+    """Return layers whose parts are in several lists, as in XLM: `attentions[i]`, `ffns[i]`, `layer_norm2[i]`.
+
+    By its attention, what holds the lists and the last part of each; () where the norm comes first, so that no part
+    is given the residual stream.
+    """
+    found: dict[nn.Module, tuple[()] | tuple[nn.Module, nn.Module]] = {}
+    for holder in model.modules():
+        lists = [each for each in holder.children() if isinstance(each, nn.ModuleList)]
+        for own in lists:
+            beside = [each for each in lists if each is not own and len(each) == len(own)]
+            if len(beside) > 1 and all(each in sites for each in own) and isinstance(beside[-1][0], nn.LayerNorm):
+                pre_norm = getattr(holder, "pre_norm", False)
+                found |= {each: () if pre_norm else (holder, beside[-1][i]) for i, each in enumerate(own)}
+    return found
+
+
 def every_site(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, tuple[str, ...]]:
     """Return the sites of all calls of each layer: several where its list repeats it, or its config says how often.
 

@@ -13,9 +13,18 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
+from viz_core.torch_internals.function_modes import remove_mode
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run
 from viz_core.trace.intervene import edits_states, edits_states_in, state_edits_at
-from viz_core.trace.passes import begin_pass, call_layer, end_pass, holders_of, name_site, number_in_path
+from viz_core.trace.passes import (
+    begin_pass,
+    call_layer,
+    end_pass,
+    holders_of,
+    name_site,
+    number_in_path,
+    spread_layers,
+)
 from viz_core.trace.sites import find_sites
 from viz_core.trace.trace import States, Trace, recorder
 from viz_core.trace.weights import allowed_keys, text_positions
@@ -75,6 +84,13 @@ def after_layer(layer: nn.Module, _args: Any, output: Any) -> Any:
     return type(output)((edited, *output[1:])) if isinstance(output, tuple | list) else edited
 
 
+def _after_part(layer: nn.Module, _part: nn.Module, args: Any, output: Any) -> Any:
+    """The same for a layer that is spread over several lists, as a hook of its last part, or of what holds them if that
+    did not run."""
+    edited = after_layer(layer, args, output if isinstance(output, Tensor) else None)
+    return None if edited is None else edited.contiguous()  # the model changes it in place
+
+
 def after_model(stack: str, _model: nn.Module, _args: Any, output: Any) -> None:
     """Record what a model returns, its logits where it has some, as a forward hook."""
     if not in_graph(stack) and (trace := recorder.get()) is not None and "output" in trace.keeps_states:
@@ -112,7 +128,8 @@ class _FollowedLayer(TorchFunctionMode):
         super().__init__()
         kinds = frozenset[str]() if trace is None else trace.keeps_states
         self.follows = bool(kinds - _AROUND) or edits_states_in(name, _AROUND)
-        self._copies = bool(kinds) and kinds <= _AROUND  # nobody sees whether a later layer changes them in place
+        # Where nobody sees whether the next layer changes them in place.
+        self._copies = bool(kinds) and (kinds <= _AROUND or getattr(layer, "attention_site", None) is not None)
         self.name, self.attends, self.layer, self.trace = name, attends, layer, trace
         self._given = [*given[0][1:], *given[1].values()]
         self._mask, self._steps = given[1].get("attention_mask"), self._earlier_steps() if edits_states() else 0
@@ -139,6 +156,10 @@ class _FollowedLayer(TorchFunctionMode):
         elif (func in _NORM or func in _SAME) and self._is_stream(args[0]) and self._fits(output, output):
             self._same.append(output)
         return output
+
+    def __exit__(self, *_error: object) -> None:
+        """Leave the stack of modes from wherever it is: attention that is a layer itself may be recorded within."""
+        remove_mode(self)
 
     def edited(self, name: str, state: Tensor) -> Tensor:
         """Return a state after its edits, to be recorded."""
@@ -276,7 +297,8 @@ def name_sites(model: nn.Module, stack: str | None = None) -> tuple[str, ...]:
 
 def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[RemovableHandle]:
     """Follow the layers of a model with these attentions, in recordings and edits of states; each once."""
-    handles, layers = [], find_layers(model, sites)
+    handles, layers, spread = [], find_layers(model, sites), spread_layers(model, sites)
+    layers = {layer: name for layer, name in layers.items() if spread.get(layer) != ()}
     if layers and not any(getattr(hook, "func", None) is after_model for hook in model._forward_hooks.values()):
         stack = list(layers.values())[-1].partition(".")[0]
         handles.append(model.register_forward_hook(partial(after_model, stack)))
@@ -285,10 +307,15 @@ def add_state_hooks(model: nn.Module, sites: Mapping[nn.Module, str]) -> list[Re
             handles.append(holder.register_forward_pre_hook(begin_pass))
             handles.append(holder.register_forward_hook(end_pass, always_call=True))
     for layer, name in layers.items():
-        if after_layer not in layer._forward_hooks.values():
+        if all(getattr(hook, "func", None) is not before_layer for hook in layer._forward_pre_hooks.values()):
             before = partial(before_layer, name, any(part in sites for part in layer.modules()))
             handles.append(layer.register_forward_pre_hook(before, with_kwargs=True))
-            handles.append(layer.register_forward_hook(after_layer, always_call=True))
+            if layer not in spread:
+                handles.append(layer.register_forward_hook(after_layer, always_call=True))
+                continue
+            holder, last = spread[layer]
+            handles.append(last.register_forward_hook(partial(_after_part, layer)))
+            handles.append(holder.register_forward_hook(partial(_after_part, layer), always_call=True))
     for attention, site in sites.items():
         hooks = (getattr(hook, "func", None) for hook in attention._forward_hooks.values())
         if on_attention not in hooks and not any(part in sites for part in list(attention.modules())[1:]):

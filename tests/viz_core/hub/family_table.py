@@ -251,11 +251,12 @@ def main() -> None:
     lines = {each.family: each.line() for each in rows}
     before, not_run, rest = TABLE.read_text(encoding="utf-8").partition(NOT_RUN)
     date = str(datetime.date.today())
-    if sys.argv[1:]:  # the others, and what was not run, are as before
+    if sys.argv[1:]:  # the others are as before
+        for kind, names in re.findall(r"^\| (.+) \| \d+: (.+) \|$", rest, re.MULTILINE):
+            missed[kind] = sorted({*names.split(", "), *missed.get(kind, ())} - {*lines})
         lines, (date,) = dict(sorted((written() | lines).items())), re.findall(r"`make families`, ([\d-]+)", before)
-    else:
-        reasons = "".join(f"| {kind} | {len(names)}: {', '.join(names)} |\n" for kind, names in sorted(missed.items()))
-        rest = "".join([reasons, *rest.partition("\n## timm")[1:]])
+    kinds = (f"| {kind} | {len(names)}: {', '.join(names)} |\n" for kind, names in sorted(missed.items()) if names)
+    rest = "".join([*kinds, *rest.partition("\n## timm")[1:]])
     cells = [[each.strip() for each in line.split("|")] for line in lines.values()]
     attending = [each for each in cells if int(each[3])]
     whole = sum(each[3] == each[4] and bool(each[5]) for each in attending)

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+import transformers
 from PIL import Image
 from torch import Tensor
 
@@ -20,6 +21,7 @@ from tests.viz_core.hub.families import (
     FAMILIES,
     FAMILIES_IN_MEMORY,
     HYBRIDS,
+    drawn,
     hooks,
     hybrid,
     implementations,
@@ -108,6 +110,35 @@ def test_states_are_the_models_own_and_add_up(family: str) -> None:
     with intervene({last: zero()}), record(states=True) as edited:
         assert not torch.equal(output_of(model(**inputs)), logits)
     assert not edited.states[last].any()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("name", ["XLM", "Flaubert"])
+def test_states_of_layers_whose_parts_are_in_several_lists(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = getattr(transformers, f"{name}Config")(vocab_size=400, emb_dim=32, n_layers=2, n_heads=4)
+    model = drawn(getattr(transformers, f"{name}Model"), config, excluded="norm")
+    instrument(model)
+    inputs = inputs_of(model)
+    real = inputs["attention_mask"][..., None]
+    with record(states=True) as trace:
+        own = model(**inputs, output_hidden_states=True)
+    stream = trace.states["encoder.embedding"]
+    assert torch.equal(stream, own.hidden_states[0])
+    for i in range(2):
+        attention, mlp, residual = (trace.states[f"encoder.{i}.{part}"] for part in ("attention", "mlp", "residual"))
+        between = model.layer_norm1[i](stream + attention)
+        torch.testing.assert_close(model.layer_norm2[i](between + mlp), residual)
+        stream = residual * real
+        assert torch.equal(stream, own.hidden_states[i + 1])
+    with intervene({"encoder.1.residual": zero()}):
+        assert not model(**inputs)[0].any()
+    monkeypatch.setattr(model.ffns[0], "forward", lambda _: 1 / 0)
+    with pytest.raises(ZeroDivisionError), record(states=True):
+        model(**inputs)
+    monkeypatch.undo()
+    with record(states=True) as again:
+        model(**inputs)
+    assert torch.equal(again.states["encoder.1.residual"], trace.states["encoder.1.residual"])
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
