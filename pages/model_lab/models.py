@@ -25,7 +25,7 @@ from ui.text.words import Words
 from viz_core.hub import HubCard, HubError, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
 from viz_core.lab.runs import Window, read_card
-from viz_core.trace.sites import group_uncovered, ranges
+from viz_core.trace.coverage import group_uncovered, ranges
 
 Result = TypeVar("Result")
 _BLINK = 0.4  # seconds; shorter work shows nothing

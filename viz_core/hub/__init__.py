@@ -22,7 +22,7 @@ from viz_core.hub.store.files import LocalModel, local_models
 from viz_core.hub.verify import verify
 from viz_core.hub.vision import HubVision
 from viz_core.hub.word_timestamps import TimedWord, word_times
-from viz_core.trace.sites import LayerCoverage
+from viz_core.trace.coverage import LayerCoverage
 from viz_core.trace.verification import Verification
 
 __all__ = [

@@ -35,8 +35,9 @@ from viz_core.hub.transformers_internals import (
 )
 from viz_core.runtime.packages import require
 from viz_core.trace import find_sites, name_site, site_of
+from viz_core.trace.coverage import LayerCoverage, cover_layers, describe_uncovered
 from viz_core.trace.passes import begin_texts, end_texts, every_site
-from viz_core.trace.sites import LayerCoverage, cover_layers, describe_uncovered, is_linear_attention
+from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.states import add_state_hooks
 
 
@@ -49,7 +50,8 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     instrumented model is instrumented, and can be restored by itself. After another
     `set_attn_implementation`, call `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
-    Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self".
+    Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self". Attention outside
+    the lists of layers has one too, "vision.head.cross" of a pooling head; models of `load_hub` leave it out.
     What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
@@ -102,7 +104,8 @@ def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage,
     Nothing is run or changed, so the model may be on torch's "meta" device.
 
     Args:
-        stack: the name of its one stack in sites, as `load_hub` sets it; that of `instrument` unless given.
+        stack: the name of its one stack in sites, as `load_hub` sets it; that of `instrument` unless given. `load_hub`
+            and plain PyTorch name nothing outside the lists of layers.
 
     Raises:
         ValueError: if model is not an nn.Module.
@@ -116,7 +119,7 @@ def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage,
 
 
 def _sites_of(parts: list[Any]) -> dict[nn.Module, str]:
-    return {layer: site for part in parts for layer, site in find_sites(part, _stack(part)).items()}
+    return {layer: site for part in parts for layer, site in find_sites(part, _stack(part), outside=True).items()}
 
 
 def _within(part: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Module, str]:
@@ -201,7 +204,7 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         part.attention_before = _Before(was, own_names, listening, watched, checked)
     _instrumented.add(part)
     before = {id(config): name for config, name in part.attention_before.implementations}
-    layers_of = [layer for layer in sites if not is_linear_attention(layer)]
+    layers_of = [layer for layer in find_sites(part) if not is_linear_attention(layer)]
     fused = all(supports_fused(model) for model in models) or takes_boolean_masks(layers_of)
     for config in configs:
         set_implementation(config, implementation_for(before[id(config)], fused))

@@ -20,7 +20,7 @@ from viz_core.hub.verify import verify_maps
 from viz_core.runtime.assets import Provenance
 from viz_core.runtime.device import describe_device
 from viz_core.trace import Trace, recording_values
-from viz_core.trace.sites import LayerCoverage
+from viz_core.trace.coverage import LayerCoverage
 
 
 @dataclass(frozen=True, kw_only=True)

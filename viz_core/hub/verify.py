@@ -20,8 +20,8 @@ from viz_core.hub.instrument import (
 )
 from viz_core.hub.transformers_internals import set_implementation
 from viz_core.trace import Trace, find_sites, record
+from viz_core.trace.coverage import describe_uncovered
 from viz_core.trace.passes import every_site, named_sites
-from viz_core.trace.sites import describe_uncovered
 from viz_core.trace.verification import Verification, output_error
 
 _MOST_KEYS = 256

@@ -170,9 +170,10 @@ def every_site(model: nn.Module, sites: Mapping[nn.Module, str]) -> dict[nn.Modu
         numbers[layer] = {i for i in range(count) if int(i / per_group) in own}
     found = dict[nn.Module, tuple[str, ...]]()
     for layer, site in sites.items():
-        stack, _, rest = _split(site)
-        is_shared = len(numbers[layer]) > 1
-        found[layer] = tuple(f"{stack}.{i}{rest}" for i in sorted(numbers[layer])) if is_shared else (site,)
+        found[layer] = (site,)
+        if len(numbers[layer]) > 1:
+            stack, _, rest = _split(site)
+            found[layer] = tuple(f"{stack}.{i}{rest}" for i in sorted(numbers[layer]))
     return found
 
 

@@ -1,24 +1,24 @@
-"""Names of attention layers, set once, when a model is built or loaded, and which layers a recording covers.
+"""Names of attention layers, set once, when a model is built or loaded; `coverage` says which have a map.
 
 A layer does not know its model. The code that builds a model calls `states.name_sites`, for models of this library and
 of Hugging Face alike; a layer without a name is "attention.N" in a trace.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from torch import nn
 
 from viz_core.trace.arguments import described
-from viz_core.trace.passes import every_site, number_in_path
+from viz_core.trace.passes import number_in_path
 
 # MLA: DeepSeek's multi-head latent attention. Talking heads mix the result of their softmax; PatchTSMixer's "gated
 # attention" is a gate.
 _ATTENTION = re.compile(
-    r"(?<!MixerGated)attention(?!Output|Residual|\w*Projection)|"
+    r"(?<!MixerGated)attention(?!Output|Residual|Structure|Bias|\w*Projection)|"
     r"(?<!TalkingHead)attn(?!Adapter|Block)|(M[HS]+A|SH[MS]A|XCA|MLA)$",
     re.IGNORECASE,
 )
@@ -26,10 +26,10 @@ LINEAR = re.compile(
     "GatedDeltaNet|(KimiLinear|BailingHybrid)DeltaAttention|Glm5NextTextLinear|LightningAttention|Mamba2Mixer|BambaMixer|FalconH1Mixer|GraniteMoeHybridMambaLayer|Zamba2MambaMixer"
 )
 _PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense", "projection_layer")
-_CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn", re.IGNORECASE)
+_CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn|x_attn|token_to_image|Pool", re.IGNORECASE)
 
 
-def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, str]:
+def find_sites(model: nn.Module, stack: str | None = None, outside: bool = False) -> dict[nn.Module, str]:
     """Return the site of each attention layer of a model, in the order of its modules, without setting it.
 
     Layer and kind follow from the module's path ("decoder.block.2.layer.1.EncDecAttention"); attention layers within
@@ -38,6 +38,7 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
 
     Args:
         stack: as in `states.name_sites`.
+        outside: also those outside the lists of layers, if there are such lists: "vision.head.cross" of a pooling head.
 
     Raises:
         ValueError: if model is not an nn.Module.
@@ -61,7 +62,27 @@ def find_sites(model: nn.Module, stack: str | None = None) -> dict[nn.Module, st
         names = {named[leaf] for leaf in inner[path] or [path] if leaf in named}
         if len(names) == 1:  # else a block that holds several attention layers
             sites[modules[path]] = names.pop()
-    return sites
+    return sites | (_outside_sites(modules, sites, stack) if outside and sites else {})
+
+
+def _outside_sites(
+    modules: Mapping[str, nn.Module], sites: Mapping[nn.Module, str], stack: str | None
+) -> dict[nn.Module, str]:
+    """Return sites of attention outside the lists of layers, by the last name of its path, or all of it if others share
+    that: "vision.head.cross"; what lies in it shares its site."""
+    found: dict[str, nn.Module] = {}
+    for path, module in modules.items():
+        inside = any(path.startswith(f"{other}.") for other in found) or any(part in sites for part in module.modules())
+        if path and not inside and is_attention(module) and not any(map(number_in_path, path.split("."))):
+            found[path] = module
+    last = Counter(path.rpartition(".")[2] for path in found)
+    named: dict[nn.Module, str] = {}
+    for path, module in found.items():
+        name = path.rpartition(".")[2]
+        kind = "cross" if _CROSS.search(f"{path} {type(module).__name__}") else "self"
+        site = ".".join((stack_of(path, stack), name if last[name] == 1 else path, kind))
+        named |= {part: site for part in module.modules() if part is module or is_attention(part)}
+    return named
 
 
 def projections(parts: Mapping[str, nn.Module], layer: str) -> Iterator[nn.Module]:
@@ -151,168 +172,3 @@ def stack_of(path: str, stack: str | None = None) -> str:
     # A language model within another is a decoder, unless it has an encoder of its own.
     is_decoder = "decoder" in parts or ("language_model" in parts and "encoder" not in parts)
     return stack or ("decoder" if is_decoder else "encoder")
-
-
-_MIXER = re.compile(
-    r"Mamba|SSM|Mixer(?!Block|Output)|DeltaNet|ShortConv|RecurrentBlock|Rglru|Lightning|LinearAttention|Retention"
-    r"|TimeMix|Rwkv|RWKV|xLSTM|FourierTransform|Hyena|TalkingHeadAttn|GPSA|HSMSSD|FocalModulation|LambdaLayer"
-    r"|^(MixerBlock|ResBlock|SpatialGatingBlock|Sequencer2dBlock|GatedConvBlock)$"
-)
-"""Classes that mix tokens without a softmax over keys, or change its weights after it."""
-
-_CHANNELS = re.compile(r"MambaMixer|Rglru|RecurrentBlock|ShortConv|^Rwkv")
-"""Classes whose weights of earlier tokens differ from channel to channel."""
-
-_REASONS = {
-    "parts": "{module} weighs parts of the keys in code of its own, or none.",
-    "mixer": "{module} mixes tokens by a rule of its own; it has no map that is recorded.",
-    "channels": "{module} weighs earlier tokens separately in each channel, so a head has no single map.",
-    "none": "No attention is known in {module}.",
-    "outside": "{module} is in none of the lists of layers.",
-}
-
-
-@dataclass(frozen=True)
-class LayerCoverage:
-    """One layer of a model, or one of several parts of it that mix tokens.
-
-    Attributes:
-        stack: the path of its list of layers, "language_model.layers".
-        layer: its number within its stack, from 0; None outside all lists.
-        site: the name under which it is recorded; None where it is not.
-        module: the class of what mixes tokens, or of the layer if nothing known does.
-        code: "" where it is recorded, else the reason: "parts", "mixer", "channels", "none" or
-            "outside".
-    """
-
-    stack: str
-    layer: int | None
-    site: str | None
-    module: str
-    code: str = ""
-
-    @property
-    def reason(self) -> str:
-        """Why it is not recorded, a sentence; empty where it is."""
-        return _REASONS[self.code].format(module=self.module) if self.code else ""
-
-
-def cover_layers(
-    model: nn.Module, sites: Mapping[nn.Module, str], hidden: AbstractSet[str]
-) -> tuple[LayerCoverage, ...]:
-    """Return a row for each layer of a model, and for each part of it that mixes tokens: its site, or the reason.
-
-    A stack is a list of modules of which some attend or mix tokens otherwise, or a list of such lists (the stages of
-    hierarchical models). Attention outside all stacks, as that of a pooling head, has a row of its own.
-
-    Args:
-        sites: of its attention layers.
-        hidden: those that cannot be recorded, or were not.
-    """
-    rows, known = list[LayerCoverage](), {part for layer in sites for part in layer.modules()}
-    calls: dict[str | None, tuple[str, ...]] = {sites[part]: own for part, own in every_site(model, sites).items()}
-    for path, layers in _stacks(model, "", sites):
-        for number, layer in enumerate(layers):
-            for site, *what in _covered(layer, sites, hidden):
-                own = calls.get(site, (site,))
-                places = [number] if len(own) == 1 else [int(str(each).split(".")[1]) for each in own]
-                rows += (LayerCoverage(path, i, each, *what) for i, each in zip(places, own, strict=True))
-            known |= set(layer.modules())
-    for path, module in model.named_modules():
-        if module not in known and path and is_attention(module):
-            known |= set(module.modules())
-            rows.append(LayerCoverage("", None, None, f"{type(module).__name__} at {path}", "outside"))
-    return tuple(rows)
-
-
-def group_uncovered(rows: Iterable[LayerCoverage]) -> dict[LayerCoverage, list[int]]:
-    """Return the numbers of the layers that have no map for the same reason, by the first row of each reason."""
-    groups: dict[tuple[str, str], tuple[LayerCoverage, list[int]]] = {}
-    for row in rows:
-        if row.code:
-            _, numbers = groups.setdefault((row.stack, row.reason), (row, []))
-            numbers += [] if row.layer is None else [row.layer]
-    return dict(groups.values())
-
-
-def describe_uncovered(rows: Iterable[LayerCoverage]) -> str:
-    """Return what is not recorded as one text: the layers of each stack with the same reason together."""
-    found = []
-    for row, numbers in group_uncovered(rows).items():
-        where = f"layers {ranges(numbers)} of {row.stack or 'the list'}: " if numbers else ""
-        found.append(where + row.reason.rstrip("."))
-    return "; ".join(found)
-
-
-def _covered(
-    layer: nn.Module, sites: Mapping[nn.Module, str], hidden: AbstractSet[str]
-) -> Iterator[tuple[str | None, str, str]]:
-    """Yield site, class and code of each part of a layer that mixes tokens; one row for a layer without any."""
-    found = {sites[module]: type(module).__name__ for module in layer.modules() if module in sites}
-    for site, attention in found.items():
-        yield (None, attention, _code_of(attention, "parts")) if site in hidden else (site, attention, "")
-    mixers = dict.fromkeys(type(module).__name__ for module in _mixers(layer, sites))
-    for mixer in mixers:
-        yield None, mixer, _code_of(mixer, "mixer")
-    if not found and not mixers:
-        yield None, type(layer).__name__, "none"
-
-
-def _code_of(module: str, other: str) -> str:
-    return "channels" if _CHANNELS.search(module) else "mixer" if LINEAR.search(module) else other
-
-
-def _mixers(module: nn.Module, sites: Mapping[nn.Module, str]) -> list[nn.Module]:
-    """Return the innermost modules that mix tokens in another way than attention."""
-    if module in sites:
-        return []
-    found = [mixer for child in module.children() for mixer in _mixers(child, sites)]
-    return found or ([module] if _is_mixer(module) and not any(part in sites for part in module.modules()) else [])
-
-
-def _is_mixer(module: nn.Module) -> bool:
-    name = type(module).__name__
-    return _MIXER.search(name) is not None and "Norm" not in name and not isinstance(module, nn.ModuleList)
-
-
-def _stacks(module: nn.Module, path: str, sites: Mapping[nn.Module, str]) -> Iterator[tuple[str, list[nn.Module]]]:
-    """Yield the outermost lists of layers with their paths; the blocks of all stages as one list."""
-    if module in sites or not _mixes(module, sites):
-        return
-    if not isinstance(module, nn.ModuleList | nn.Sequential):
-        for name, child in module.named_children():
-            yield from _stacks(child, f"{path}.{name}" if path else name, sites)
-        return
-    entries = list(module.children())
-    blocks = [] if any(entry in sites for entry in entries) else [_blocks(entry, sites) for entry in entries]
-    if any(blocks):
-        entries = [block for entry, own in zip(entries, blocks, strict=True) for block in own or [entry]]
-    yield path, entries
-
-
-def _mixes(module: nn.Module, sites: Mapping[nn.Module, str]) -> bool:
-    return any(part in sites or _is_mixer(part) for part in module.modules())
-
-
-def _blocks(stage: nn.Module, sites: Mapping[nn.Module, str]) -> list[nn.Module]:
-    """Return the blocks of a stage, those of its lists and what else in it mixes tokens; none if it has no lists."""
-    parts = [stage] if isinstance(stage, nn.ModuleList | nn.Sequential) else list(stage.children())
-    blocks, has_lists = list[nn.Module](), False
-    for part in parts:
-        entries = list(part.children()) if isinstance(part, nn.ModuleList | nn.Sequential) else []
-        if any(_mixes(entry, sites) for entry in entries) and not any(entry in sites for entry in entries):
-            blocks, has_lists = blocks + entries, True
-        elif _mixes(part, sites):
-            blocks.append(part)
-    return blocks if has_lists else []
-
-
-def ranges(numbers: Iterable[int]) -> str:
-    """Return numbers as ranges: "0 to 2, 4"."""
-    ranges: list[list[int]] = []
-    for number in dict.fromkeys(numbers):
-        if ranges and number == ranges[-1][-1] + 1:
-            ranges[-1].append(number)
-        else:
-            ranges.append([number])
-    return ", ".join(f"{each[0]} to {each[-1]}" if len(each) > 1 else f"{each[0]}" for each in ranges)

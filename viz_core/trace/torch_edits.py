@@ -46,7 +46,7 @@ class EditingMode(TorchFunctionMode):
         """Return the result of the call with its edited heads replaced."""
         kwargs = kwargs or {}
         in_graph()  # refuses torch.compile
-        self.layers.follow((*args, *kwargs.values()))
+        self.layers.follow(func, (*args, *kwargs.values()))
         if func not in (_KERNEL, _MULTI_HEAD) or not self._is_active() or self.layers.layer.weighs_parts:
             return func(*args, **kwargs)
         with without_modes():

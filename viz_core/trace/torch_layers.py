@@ -12,9 +12,10 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from viz_core.trace.coverage import cover_layers, describe_uncovered
 from viz_core.trace.edits import Edits
 from viz_core.trace.passes import site_of
-from viz_core.trace.sites import cover_layers, describe_uncovered, find_sites, projections
+from viz_core.trace.sites import find_sites, projections
 
 SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, Tensor.softmax})
 
@@ -104,9 +105,12 @@ class LayerTracker:
         current: TrackedLayer = getattr(self._thread, "layer", self._first)
         return current
 
-    def follow(self, arguments: Iterable[Any]) -> None:
-        """Set the current layer from the arguments of a call, if the model's weights are among them."""
-        if self._weights:
+    def follow(self, func: Callable[..., Any], arguments: Iterable[Any]) -> None:
+        """Set the current layer from the arguments of a call, if the model's weights are among them.
+
+        A table is looked up within a layer, too: of position biases that all layers share.
+        """
+        if self._weights and func is not F.embedding:
             known = [self._weights[id(each)][1] for each in arguments if id(each) in self._weights]
             if known:
                 layer = next((layer for layer in known if layer is not _NO_LAYER), _NO_LAYER)
@@ -120,7 +124,7 @@ class LayerTracker:
         sites = find_sites(self.model)
         known = recorded | {site for layer, site in sites.items() if site_of(layer) in recorded}
         rows = cover_layers(self.model, sites, self.used - known)
-        return describe_uncovered(row for row in rows if row.code in ("parts", "mixer"))
+        return describe_uncovered(row for row in rows if row.code not in ("", "none", "outside", "channels"))
 
 
 def tracker_for(torch_calls: bool | nn.Module) -> LayerTracker | None:

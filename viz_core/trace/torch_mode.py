@@ -73,7 +73,7 @@ class RecordingMode(FastPathMode):
         kwargs = kwargs or {}
         if current_trace(self._layers.layer.site) is not self._trace or getattr(_thread, "in_call", False):
             return func(*args, **kwargs)
-        self._layers.follow((*args, *kwargs.values()))
+        self._layers.follow(func, (*args, *kwargs.values()))
         layer = self._layers.layer
         if layer.weighs_parts or (func not in READERS and not (layer.spans_all_keys and func in SOFTMAXES)):
             return self._other_call(func, args, kwargs, layer)

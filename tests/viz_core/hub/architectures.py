@@ -13,7 +13,7 @@ import torch
 import transformers
 from torch import nn
 
-from viz_core.trace.sites import LayerCoverage, describe_uncovered
+from viz_core.trace.coverage import LayerCoverage, describe_uncovered
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 
@@ -81,7 +81,7 @@ def _value(config: Any, field: str) -> Any:
 def row(architecture: str, rows: Sequence[LayerCoverage]) -> str:
     """Return the line of the table: layers, those with a map, and why others have none."""
     layers = {(each.stack, each.layer) for each in rows if each.layer is not None}
-    recorded = {(each.stack, each.layer) for each in rows if each.site}
+    recorded = {(each.stack, each.layer) for each in rows if each.site and each.layer is not None}
     return f"| {architecture} | {len(layers)} | {len(recorded)} | {describe_uncovered(rows)} |"
 
 

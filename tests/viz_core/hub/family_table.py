@@ -24,8 +24,9 @@ from transformers.models.auto.modeling_auto import MODEL_MAPPING_NAMES
 from tests.viz_core.hub.shrunk import inputs_of, shrunk
 from viz_core.hub import coverage, instrument, verify
 from viz_core.trace import Trace, record, site_of
+from viz_core.trace.coverage import describe_uncovered
 from viz_core.trace.outputs import pooled
-from viz_core.trace.sites import describe_uncovered, projections
+from viz_core.trace.sites import projections
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 SECONDS = 60
@@ -92,7 +93,7 @@ def measure(family: str) -> Row:
         inputs = _fitting(model)
         rows = coverage(model)
         layers = {(each.stack, each.layer) for each in rows if each.layer is not None}
-        mapped = {(each.stack, each.layer) for each in rows if each.site}
+        mapped = {(each.stack, each.layer) for each in rows if each.site and each.layer is not None}
         if not mapped:
             return Row(family, _kinds(inputs), len(layers), 0, "", 0, *[None] * 4, describe_uncovered(rows))
         found = verify(model, **inputs)

@@ -36,7 +36,7 @@ def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> 
     """
     model = build(architecture)
     rows = coverage(model)
-    seen = {(each.stack, each.layer) for each in rows if each.site}
+    seen = {(each.stack, each.layer) for each in rows if each.site and each.layer is not None}
     named = {(each.stack, each.layer) for each in rows if each.reason and each.layer is not None}
     assert len(seen | named) == layers_by_config(architecture)
     assert all(bool(each.site) != bool(each.reason) for each in rows)
@@ -94,6 +94,16 @@ class SlidingMixer(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.W = nn.Linear(8, 8)
+
+
+KINDS = {"longformer": "windows", "gemma4_audio": "windows", "hiera": "windows", "yoso": "hashes", "rt_detr": "points"}
+KINDS |= {"nystromformer": "landmarks", "groupvit": "groups"}
+
+
+@pytest.mark.parametrize(("architecture", "code"), KINDS.items())
+def test_what_else_a_layer_weighs_is_said(architecture: str, code: str) -> None:
+    rows = [each for each in coverage(build(architecture)) if "Attention" in each.module]
+    assert code in {each.code for each in rows if each.site is None} <= {code, "outside"}
 
 
 def test_a_plain_model_has_rows_too() -> None:

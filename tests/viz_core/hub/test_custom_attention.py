@@ -14,8 +14,8 @@ import transformers
 from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode
 
-from tests.viz_core.hub.families import CODER, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
-from viz_core.hub import coverage, instrument, restore
+from tests.viz_core.hub.families import CODER, PICTURE, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
+from viz_core.hub import coverage, instrument, restore, verify
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
 from viz_core.trace import intervene, load_trace, name_site, off, record, save_trace
@@ -222,10 +222,63 @@ def test_what_autoformer_returns_is_no_map() -> None:
         returned = model(**of_series(model), output_attentions=True).encoder_attentions
     with pytest.raises(ValueError, match=r"got AutoformerModel.*lags.*no whole maps"):
         instrument(model)
-    reasons = {row.reason for row in coverage(model)}
-    assert reasons == {"AutoformerAttention weighs parts of the keys in code of its own, or none."}
+    assert {row.code for row in coverage(model)} == {"lags"}
     with pytest.raises(ValueError, match="expected weights from 0 on"):
         view(returned)
+
+
+def siglip2() -> Any:
+    sizes = {**SIZES, "num_hidden_layers": 1, "num_patches": 16, "patch_size": 4}
+    return transformers.Siglip2VisionModel(transformers.Siglip2VisionConfig(**sizes))
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-6), (torch.bfloat16, 4e-3)])
+def test_a_pooling_head_outside_the_lists_of_layers_has_a_map(dtype: torch.dtype, most: float) -> None:
+    model = drawn(siglip2).to(dtype)
+    real = torch.arange(16) < torch.tensor([16, 9])[:, None]
+    inputs = {"pixel_values": torch.randn(2, 16, 48, dtype=dtype), "pixel_attention_mask": real.long()}
+    inputs["spatial_shapes"] = torch.tensor([[4, 4], [3, 3]])
+    plain = model(**inputs).pooler_output
+    assert instrument(model) == ("encoder.0.self", "encoder.head.cross")
+    assert [(each.layer, each.site) for each in coverage(model)] == [
+        (0, "encoder.0.self"),
+        (None, "encoder.head.cross"),
+    ]
+    seen: dict[str, Any] = {}
+    handle = model.head.attention.register_forward_pre_hook(
+        lambda _layer, args, given: (
+            seen.update(zip(("query", "key", "value"), args, strict=False)) or seen.update(given)
+        ),
+        with_kwargs=True,
+    )
+    with record(values=True) as trace:
+        assert torch.equal(model(**inputs).pooler_output, plain)
+    handle.remove()
+    expected = model.head.attention(**{**seen, "need_weights": True}, average_attn_weights=False)[1]
+    call = trace["encoder.head.cross"]
+    assert call.weights().shape == (2, 4, 1, 16)
+    assert float((call.weights() - expected).abs().max()) < most
+    assert torch.equal(call.key_mask, real)
+    assert not call.weights()[1, :, :, 9:].any()
+    restore(model)
+    assert not hooks(model)
+
+
+def test_the_last_cross_attention_of_sam_has_a_map() -> None:
+    vision = {**PICTURE, "num_hidden_layers": 1, "mlp_dim": 48, "output_channels": 16, "num_pos_feats": 8}
+    vision |= {"window_size": 0, "global_attn_indexes": [0]}
+    prompt = {"hidden_size": 16, "image_size": 16, "patch_size": 4, "mask_input_channels": 4}
+    decoder = {"hidden_size": 16, "mlp_dim": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    decoder["iou_head_hidden_dim"] = 16
+    config = transformers.SamConfig(vision_config=vision, prompt_encoder_config=prompt, mask_decoder_config=decoder)
+    model = drawn(lambda: transformers.SamModel(config))
+    point = torch.tensor([[[[3.0, 4.0]]]])
+    report = verify(model, pixel_values=torch.randn(1, 3, 16, 16), input_points=point)
+    assert report.output_error == 0
+    assert report.map_errors["encoder.final_attn_token_to_image.cross"] < 1e-6
+    assert report.map_errors["encoder.0.cross_attn_image_to_token.cross"] < 1e-6
+    assert max(report.value_errors.values()) < 1e-5
 
 
 class Blocks(nn.Module):
