@@ -50,8 +50,8 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     instrumented model is instrumented, and can be restored by itself. After another
     `set_attn_implementation`, call `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
-    Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self". Attention outside
-    the lists of layers has one too, "vision.head.cross" of a pooling head; models of `load_hub` leave it out.
+    Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self". Attention
+    outside the lists of layers has one too, "vision.head.cross" of a pooling head; models of `load_hub` leave it out.
     What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
