@@ -65,8 +65,8 @@ types:
 test-library: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/pytest -p tests.library_only tests/viz_core
 
-# Tests with the oldest, the newest and some versions between of transformers that pyproject.toml allows. For every week, not
-# every change: each version is installed anew. ARGS names other tests than the sample.
+# A sample of tests with the versions of transformers that tests/ranges.py names, each installed anew: weekly. ARGS names
+# other versions or tests: make test-ranges ARGS="torch==2.9.1 tests/viz_core", which takes 7 GB and half an hour.
 test-ranges: $(VENV)/.dev
 	OMP_NUM_THREADS=1 $(BIN)/python -m tests.ranges $(ARGS)
 

@@ -1,8 +1,8 @@
-"""Tests with the oldest, the newest and some versions between of transformers that pyproject.toml allows.
+"""Tests with the oldest, the newest and some versions between of the packages that pyproject.toml allows ranges of.
 
-`make test-ranges` runs this for a sample of tests, or for those in ARGS. Each version is installed with what it needs
-into a folder of its own, which comes before the environment on Python's path and is removed at the end. torch stays
-the installed one: other builds of it take gigabytes.
+`make test-ranges` runs a sample of tests with each version of transformers. ARGS names other versions, other tests, or
+both, as in `ARGS="torch==2.9.1 tests/viz_core"`; a build of torch for Linux has about 6 GB. A version is installed into
+a folder of its own, which comes before the environment on Python's path and is removed at the end.
 """
 
 from __future__ import annotations
@@ -17,31 +17,33 @@ from pathlib import Path
 from packaging.requirements import Requirement
 
 ROOT = Path(__file__).resolve().parents[1]
+_PINNED = "--no-deps"  # what a version needs is what the environment has, but for what is named
 _CLIENT = ("huggingface-hub<2", "httpx", "httpcore", "h11")  # of the Hub, for versions before 5.20
 VERSIONS = {
-    "4.57.6": ("huggingface-hub<1", "tokenizers<0.23"),
-    "5.0.0": (*_CLIENT, "tokenizers<0.23"),
-    "5.15.0": (*_CLIENT, "tokenizers<0.23"),
-    "5.24.0": (),
+    "transformers==4.57.6": (_PINNED, "huggingface-hub<1", "tokenizers<0.23"),
+    "transformers==5.0.0": (_PINNED, *_CLIENT, "tokenizers<0.23"),
+    "transformers==5.15.0": (_PINNED, *_CLIENT, "tokenizers<0.23"),
+    "transformers==5.24.0": (_PINNED,),
+    "torch==2.9.1": (),  # with libraries of its own
+    "torch==2.15.0": (),
 }
-"""Versions of transformers that docs/library.md says are tested, with what they need in other versions than we do."""
+"""Versions that docs/library.md says are tested, with what pip is given besides."""
 SAMPLE = ("tests/viz_core/hub/test_layouts.py", "tests/viz_core/lab/test_sinks.py")
 
 
-def allowed() -> Requirement:
-    """What pyproject.toml asks of transformers."""
+def allowed(package: str) -> Requirement:
+    """What pyproject.toml asks of a package."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))["project"]
-    return next(
-        each for each in map(Requirement, project["optional-dependencies"]["hub"]) if each.name == "transformers"
-    )
+    lines = [*project["dependencies"], *project["optional-dependencies"]["hub"]]
+    return next(each for each in map(Requirement, lines) if each.name == package)
 
 
 def run(version: str, tests: list[str]) -> int:
     """Install a version into a folder and return the exit status of the tests with it."""
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
-        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--no-deps", "--target", folder]
-        subprocess.run([*pip, f"transformers=={version}", *VERSIONS[version]], check=True)
+        pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder]
+        subprocess.run([*pip, version, *VERSIONS[version]], check=True)
         environment = {**os.environ, "PYTHONPATH": folder}
         shown = (
             "import torch, transformers; print('transformers', transformers.__version__, 'torch', torch.__version__)"
@@ -52,4 +54,10 @@ def run(version: str, tests: list[str]) -> int:
 
 
 if __name__ == "__main__":
-    sys.exit(max([run(version, sys.argv[1:] or list(SAMPLE)) for version in VERSIONS]))
+    versions = [each for each in sys.argv[1:] if "==" in each]
+    tests = [each for each in sys.argv[1:] if "==" not in each] or list(SAMPLE)
+    unknown = [each for each in versions if each not in VERSIONS]
+    if unknown:
+        sys.exit(f"expected versions of {', '.join(VERSIONS)}, got {', '.join(unknown)}")
+    versions = versions or [each for each in VERSIONS if each.startswith("transformers==")]
+    sys.exit(max([run(version, tests) for version in versions]))

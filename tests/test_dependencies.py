@@ -18,6 +18,7 @@ from safetensors.torch import load_file
 from attention_atlas.__main__ import lab_address, main
 from tests.ranges import VERSIONS, allowed
 from tests.source_files import ROOT, imports
+from viz_core.torch_internals import register
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
@@ -91,18 +92,19 @@ def test_what_is_tested_lies_within_the_ranges() -> None:
     assert outside <= {"tqdm>=4.66", "rdkit>=2024.3"}, "huggingface-hub pins one; no test needs the other"
 
 
-def test_a_range_is_as_wide_as_is_tested() -> None:
-    specifier = allowed().specifier
-    assert all(version in specifier for version in VERSIONS)
+@pytest.mark.parametrize("package", ["torch", "transformers"])
+def test_a_range_is_as_wide_as_is_tested(package: str) -> None:
+    specifier = allowed(package).specifier
+    tested = sorted(Version(version) for name, version in (each.split("==") for each in VERSIONS) if name == package)
+    assert all(version in specifier for version in tested)
     bounds = {one.operator: one.version for one in specifier}
-    tested = sorted(map(Version, VERSIONS))
     assert tested[0].release[:2] == Version(bounds[">="]).release[:2]
     major, minor = tested[-1].release[:2]
     assert Version(bounds["<"]) == Version(f"{major}.{minor + 1}")
+    if package == "torch":  # what a missing name of torch advises
+        assert f"install torch>={bounds['>=']},<{bounds['<']}" in Path(register.__file__).read_text("utf-8")
     table = (ROOT / "docs" / "library.md").read_text("utf-8")
-    assert all(f"| {version} |" in table for version in VERSIONS), (
-        "each tested version has its row in the documentation"
-    )
+    assert all(f"| {version} |" in table for version in tested), "each has its row in the documentation"
 
 
 def test_a_folder_opens_in_the_lab(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ast
+import re
+import subprocess
+import sys
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,6 +28,7 @@ from ui.streamlit_internals.script_run import forbid_address_lookup, read_option
 from viz_core.runtime.packages import PrivateName, exists, missing
 
 FOLDER = Path(self_test.__file__).parent
+ROOT = FOLDER.parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -80,6 +84,20 @@ def test_a_public_server_does_not_start_without_it() -> None:
     require_names([])
     with pytest.raises(SystemExit, match="lack private names.*\n.*nowhere:name: nothing works"):
         require_names([PrivateName("nowhere:name", "feature", "nothing works")])
+
+
+def test_a_streamlit_without_a_name_that_is_imported_is_refused_with_the_tested_version() -> None:
+    program = (
+        "import streamlit.runtime.state.session_state as state\n"
+        "del state.SCRIPT_RUN_WITHOUT_ERRORS_KEY\n"
+        "import ui.streamlit_internals.self_test"
+    )
+    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
+    (tested,) = re.findall(r"^streamlit==\S+", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
+    assert run.returncode == 1
+    assert len(run.stderr.splitlines()) == 1, run.stderr
+    assert "SCRIPT_RUN_WITHOUT_ERRORS_KEY" in run.stderr
+    assert f"Install {tested}, " in run.stderr
 
 
 class Line:

@@ -18,7 +18,6 @@ from streamlit.runtime.state.common import is_element_id
 from streamlit.runtime.state.session_state import Serialized
 from streamlit.web.server.starlette.starlette_app_utils import decode_xsrf_token_string
 
-from serving.compute.cache import footprint
 from ui.streamlit_internals import script_run
 from ui.streamlit_internals.message_filter import open_sessions
 
@@ -116,6 +115,8 @@ def _languages(session: AppSession, key: str) -> list[str]:
 
 
 def _state_bytes(state: SessionState) -> int:
+    from serving.compute.cache import footprint  # brings torch, which the start need not wait for
+
     sent = list(state._new_widget_state.states.values())
     return footprint(dict(state._old_state)) + sum(
         one.value.ByteSize() if isinstance(one, Serialized) else footprint(one.value) for one in sent

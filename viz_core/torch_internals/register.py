@@ -50,7 +50,7 @@ def _is_loaded(name: PrivateName) -> bool:
 
 def _message(name: PrivateName) -> str:
     here = f"torch {torch.__version__} has no {name.path.replace(':', '.')}"
-    return f"{here}, so {name.without}; install torch>=2.13,<2.14"
+    return f"{here}, so {name.without}; install torch>=2.9,<2.16"
 
 
 def _raise_missing(name: PrivateName, *_args: Any, **_kwargs: Any) -> Any:

@@ -52,6 +52,7 @@ from viz_core.pretrained.token_vectors import sentence_tokens
 
 VARIANTS = {variant.name: variant for variant in MASK_VARIANTS}
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
+HALF = ("book-float16",) * (torch.__version__ < "2.15")  # torch refuses numbers past its range from then on
 
 
 def run(name: str, length: int, scores: torch.Tensor = ROW) -> MaskRun:
@@ -68,12 +69,12 @@ def test_every_variant_at_every_length() -> None:
         "guarded-float16": ["fine"] * 5,
         "bare-float32": ["nan"] + ["fine"] * 4,
         "book-float32": ["leak"] + ["fine"] * 4,
-        "book-float16": ["nan"] + ["fine"] * 4,
+        "book-float16": ["nan"] + ["fine"] * 4 if HALF else [*["refused"] * 3, "fine", "refused"],
         "filled-float16": ["refused"] * 5,
     }
 
 
-@pytest.mark.parametrize("name", ["guarded-float32", "guarded-float16", "bare-float32", "book-float32", "book-float16"])
+@pytest.mark.parametrize("name", ["guarded-float32", "guarded-float16", "bare-float32", "book-float32", *HALF])
 def test_the_published_row(name: str) -> None:
     weights = run(name, 2).weights
     assert weights is not None
@@ -88,9 +89,9 @@ def test_an_empty_row_is_zeros_even_or_nan() -> None:
     assert (rows["book"].leak, math.isnan(rows["bare"].leak)) == (1.0, True)
 
 
-@pytest.mark.parametrize(("name", "writes"), [("book-float32", True), ("book-float16", True), ("bare-float32", False)])
-def test_who_writes_into_the_input(name: str, writes: bool) -> None:
-    before = ROW.clone()
+@pytest.mark.parametrize("name", ["book-float32", *HALF, "bare-float32"])
+def test_who_writes_into_the_input(name: str) -> None:
+    before, writes = ROW.clone(), name.startswith("book")
     assert [run(name, length).wrote for length in range(5)] == [writes] * 4 + [False]  # nothing to mask at length 4
     assert torch.equal(ROW, before)  # only the copy it was given
 
@@ -102,9 +103,7 @@ def test_a_million_leaks_where_valid_scores_lie_lower() -> None:
     assert leaked.leak == pytest.approx(1.0)
     assert leaked.weights is not None
     assert leaked.weights[0] == 0.0  # the one key it may see gets nothing
-    guarded = run("guarded-float32", 1, scores)
-    assert guarded.weights is not None
-    assert guarded.weights.tolist() == [1.0, 0.0, 0.0, 0.0]
+    assert run("guarded-float32", 1, scores).weights.tolist() == [1.0, 0.0, 0.0, 0.0]
 
 
 def test_which_fillers_overflow_their_type() -> None:
