@@ -22,7 +22,15 @@ from ui.text.translations import explain
 from ui.text.words import current_language
 from ui.widgets.attention_view import ViewState
 from ui.widgets.places import draw_places
-from viz_core.lab.atom_maps import MODEL, Reaction, ReactionError, head_weights, read_reaction, strongest_atoms
+from viz_core.lab.atom_maps import (
+    MODEL,
+    Reaction,
+    ReactionError,
+    head_weights,
+    read_reaction,
+    runners_up,
+    strongest_atoms,
+)
 from viz_core.lab.fields.molecules import draw_molecules, draw_reaction, name_atoms
 from viz_core.runtime.assets import ASSETS, reading
 
@@ -149,6 +157,7 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         start=_start(choice),
         truth=truth,
         strongest=strongest.tolist(),
+        unclear=runners_up(weights, reaction).tolist(),
         on_mask=None if setting else partial(_toggle_masked, chapter),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))

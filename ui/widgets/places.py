@@ -24,6 +24,7 @@ def draw_places(
     start: int = 0,
     truth: Sequence[Sequence[int]] = (),
     strongest: Sequence[int] = (),
+    unclear: Sequence[int] = (),
     on_mask: Callable[[int], None] | None = None,
 ) -> None:
     """Draw it, with a chapter's words of the group "places"; other arguments as of `encode_places`.
@@ -40,5 +41,14 @@ def draw_places(
     sentences = words.group("places")
     if on_mask is None:
         sentences = {name: text for name, text in sentences.items() if name not in ("mask", "unmask")}
-    data = encode_places(drawing, weights, sentences, words.language, start=start, truth=truth, strongest=strongest)
+    data = encode_places(
+        drawing,
+        weights,
+        sentences,
+        words.language,
+        start=start,
+        truth=truth,
+        strongest=strongest,
+        unclear=unclear,
+    )
     _mount(key=key, data=data, on_mask_change=clicked)

@@ -22,6 +22,8 @@ MODEL = "rxnmapper"
 """The model of reactions that ships: the ALBERT of the package of that name."""
 NEIGHBOUR_FACTOR = 90.0
 """What RXNMapper multiplies pairs of neighbours of a mapped pair with."""
+UNCLEAR = 0.5
+"""Share of the largest weight from which a runner-up makes an atom unclear."""
 
 _TOKEN = re.compile(
     r"\[[^\]]+]|Br?|Cl?|N|O|S|P|F|I|b|c|n|o|s|p|\(|\)|\.|=|#|-|\+|\\|/|:|~|@|\?|>>?|\*|\$|%[0-9]{2}|[0-9]"
@@ -178,6 +180,22 @@ def strongest_atoms(
     allowed = reaction.same_element
     found = np.where(allowed, weights, -1.0).argmax(axis=-1)
     return np.where(allowed.any(axis=-1), found, -1)
+
+
+def runners_up(
+    weights: Float[np.ndarray, "products reactants"], reaction: Reaction, share: float = UNCLEAR
+) -> Int[np.ndarray, " products"]:
+    """Return the second strongest atom of the same element for each product atom that is unclear; -1 for the others.
+
+    Unclear is an atom whose runner-up has at least `share` of the largest weight: by symmetry, or undecided.
+    """
+    allowed = np.where(reaction.same_element, weights, -1.0)
+    if allowed.shape[1] < 2:
+        return np.full(len(allowed), -1)
+    second, first = np.argsort(allowed, axis=1, kind="stable")[:, -2:].T
+    rows = np.arange(len(allowed))
+    near = (allowed[rows, second] >= share * allowed[rows, first]) & (allowed[rows, second] >= 0)
+    return np.where(near, second, -1)
 
 
 def map_with_neighbours(

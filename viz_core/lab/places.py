@@ -129,6 +129,7 @@ def encode_places(
     start: int = 0,
     truth: Sequence[Sequence[int]] = (),
     strongest: Sequence[int] = (),
+    unclear: Sequence[int] = (),
 ) -> bytes:
     """Return what the component needs: a drawing and the weights of its queries.
 
@@ -137,6 +138,7 @@ def encode_places(
         start: the query that is chosen at first.
         truth: right keys of each query, where they are known.
         strongest: the key that each query is mapped to.
+        unclear: the runner-up of each query that is marked as unclear; -1 of the others.
 
     Raises:
         ValueError: if there are other numbers of queries or keys.
@@ -166,6 +168,7 @@ def encode_places(
         "weights": np.round(weights.astype(float), 4).tolist(),
         "truth": truth,
         "strongest": strongest,
+        "unclear": unclear,
         "start": drawing.num_keys + start if len(weights) else None,
         "words": dict(words),
         "language": language,

@@ -83,18 +83,19 @@ function drawPanel(view, { box: [left, top, width, height], strokes, labels, pic
   const under = inked ? [mask, svg("rect", "ink", { x: left, y: top, width, height, mask: `url(#ink${number})` })] : [image].filter(Boolean);
   const marks = view.data.places.flatMap(({ boxes }, place) => boxes.flatMap((each, i) => (each[0] === number ? drawPlace(view, each, place, i === 0) : [])));
   const texts = labels.map(([x, y, text, anchor]) => svg("text", "", { x, y, "text-anchor": anchor }, text));
-  const panel = svg("svg", view.data.round ? "panel" : "panel fine", { viewBox: `${left} ${top} ${width} ${height}`, width, height, ...(term && { "data-term": term }) }, ...under, svg("path", "strokes", { d: strokes }), ...marks, ...texts);
+  const panel = svg("svg", view.data.round ? "panel" : "panel fine", { style: `--width: ${width}px`, viewBox: `${left} ${top} ${width} ${height}`, width, height, ...(term && { "data-term": term }) }, ...under, svg("path", "strokes", { d: strokes }), ...marks, ...texts);
   return [...(sign ? [element("span", "sign", { "aria-hidden": "true" }, sign)] : []), panel];
 }
 
 /** The first box of a place is its button. */
 function drawPlace(view, [, x, y, width, height], place, isFirst) {
-  const { round, places } = view.data;
+  const { round, places, unclear, numKeys } = view.data;
   const corners = { x, y, width, height, rx: round ? width / 2 : 0 };
   const node = svg("g", "place", {}, svg("rect", "halo", corners), svg("rect", "ring", corners));
   if (isFirst) asButton(node, places[place].name);
   const drawn = [node];
   if (places[place].masked) drawn.push(svg("text", "masked", { x: x + width / 2, y: y + height / 2, "text-anchor": "middle" }, "×"));
+  if (unclear[place - numKeys] >= 0) drawn.push(svg("text", "unclear", { x: x + width - 1, y: y + 3, "text-anchor": "middle" }, "?"));
   if (round) drawn.push((node.number = svg("text", "number", { x: x + width / 2, y: y - 7, "text-anchor": "middle" })));
   listen(view, node, place);
   return drawn;
@@ -142,9 +143,9 @@ function sentence({ data, percent }, place, links, right) {
   if (data.places[place].masked) return fillIn(words.masked, { name: names[place] });
   if (!others) return fillIn(words.nothing, { name: names[place] });
   if (place < numKeys) return fillIn(words.read, { name: names[place], others });
-  const best = data.strongest[place - numKeys];
+  const best = data.strongest[place - numKeys], near = data.unclear[place - numKeys];
   const known = truth.length > 0 && (right.size ? (right.has(best) ? words.right : fillIn(words.wrong, { name: names[[...right][0]] })) : words.unknown);
-  return [fillIn(words.attends, { name: names[place], others }), known, right.size > 1 && fillIn(words.alike, { count: right.size })].filter(Boolean).join(language.startsWith("zh") ? "" : " ");
+  return [fillIn(words.attends, { name: names[place], others }), known, near >= 0 && fillIn(words.unclear, { name: names[near], weight: percent.format(data.weights[place - numKeys][near]) }), right.size > 1 && fillIn(words.alike, { count: right.size })].filter(Boolean).join(language.startsWith("zh") ? "" : " ");
 }
 
 const STEPS = { ArrowLeft: -1, ArrowUp: -1, ArrowRight: 1, ArrowDown: 1 };

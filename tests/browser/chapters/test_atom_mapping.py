@@ -27,3 +27,12 @@ def test_an_atom_is_held_and_masked_and_shown_again(page: Page, app_url: str) ->
     reactant.click()
     again.click()
     expect(page).not_to_have_url(re.compile("am-masked"), timeout=60_000)
+
+
+def test_the_drawing_and_its_control_share_the_first_screen_of_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/atom-mapping")
+    expect(page.locator("svg.panel").first).to_be_visible()
+    expect(page.get_by_role("combobox", name="Reaction")).to_be_in_viewport(ratio=1)
+    for number in range(2):
+        expect(page.locator("svg.panel").nth(number)).to_be_in_viewport(ratio=1)

@@ -18,6 +18,12 @@ def test_opens_with_the_scores_of_all_heads(visits: Visits) -> None:
     app = visits(CHAPTER)
     assert not app.exception
     assert "right" in claim_names(app)
+    shown = places(app)
+    weights, unclear = np.array(shown["weights"]), np.array(shown["unclear"])
+    marked = np.flatnonzero(unclear >= 0)
+    assert 0 < len(marked) < len(unclear)
+    own = weights[np.arange(len(weights)), shown["strongest"]]
+    assert (weights[marked, unclear[marked]] >= 0.5 * own[marked] - 1e-3).all()
     scores = numbers_of("golden")
     drawn_heads = np.array([trace["y"] for trace in drawn(app, "heads")[:8]]).T
     np.testing.assert_allclose(drawn_heads, scores["heads"]["mean"], atol=1e-6)

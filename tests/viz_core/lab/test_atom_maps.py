@@ -11,6 +11,7 @@ from viz_core.lab.atom_maps import (
     map_with_neighbours,
     measure_reaction,
     read_reaction,
+    runners_up,
     strongest_atoms,
 )
 
@@ -52,6 +53,14 @@ def test_the_strongest_atom_is_one_of_the_same_element() -> None:
     reaction = read_reaction("CO.N>>COF")
     weights = np.array([[0.1, 0.8, 0.0], [0.5, 0.2, 0.3], [0.9, 0.0, 0.0]])
     assert strongest_atoms(weights, reaction).tolist() == [0, 1, -1]
+
+
+def test_an_atom_is_unclear_if_its_runner_up_has_half_the_weight() -> None:
+    reaction = read_reaction("CCO.N>>CCO")
+    weights = np.array([[0.4, 0.2, 0.9, 0.0], [0.1, 0.3, 0.0, 0.9], [0.0, 0.0, 0.5, 0.5]])
+    assert runners_up(weights, reaction).tolist() == [1, -1, -1]
+    assert runners_up(weights, reaction, share=0.3).tolist() == [1, 0, -1]
+    assert runners_up(np.ones((1, 1)), read_reaction("C>>C")).tolist() == [-1]
 
 
 def test_neighbours_of_a_mapped_pair_count_more() -> None:
