@@ -27,8 +27,9 @@ from viz_core.view.components import group_labels
 from viz_core.view.shipped import translation_groups
 
 QUICK = {"sentences": 2}
-FIRST, TOKEN = 3.0, 30.0  # seconds and milliseconds
-VISIT = 20.0  # megabytes
+PICTURE, FIRST, TOKEN = 1.5, 3.0, 30.0  # seconds, seconds and milliseconds
+VISIT = 12.0  # megabytes
+PAGES = ("transformer", "writer", "vision-transformer")
 MAPS = 1e-4
 TIMEOUT = 120_000
 SUB_PATH = "some/where"
@@ -79,6 +80,8 @@ _SINCE_ARRIVAL = """() => {
   return (at("translated") - at("arrived")) / 1000;
 }"""
 
+_RECORDED = """() => performance.getEntriesByName("recorded")[0].startTime / 1000"""
+
 
 def measure(sentences: int = 200) -> list[Row]:
     """Seconds from the model's arrival to the first translation, milliseconds a token, and what differs from Python.
@@ -89,16 +92,17 @@ def measure(sentences: int = 200) -> list[Row]:
     texts = [sample.english for sample in held_out()[:sentences]]
     model = load("transformer-en-fr", device="cpu")
     assert isinstance(model, Translator)
-    firsts = []
+    firsts, pictures = [], []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, chromium(playwright) as browser:
         build_site_below(Path(folder))
-        loaded = first_visit(browser.new_context().new_page(), Path(folder), "transformer")
+        loaded = {name: first_visit(browser.new_context().new_page(), Path(folder), name) for name in PAGES}
         with serve_site(Path(folder)) as url:
             for _ in range(min(3, sentences)):
                 page = browser.new_context().new_page()
                 page.goto(f"{url}en/transformer.html")
                 wait_until_ready(page)
                 firsts.append(page.evaluate(_SINCE_ARRIVAL))
+                pictures.append(page.evaluate(_RECORDED))
             found = [page.evaluate(IN_BROWSER, [[text], 1, []])[0] for text in texts]
             page.goto(f"{url}en/writer.html")
             wait_until_ready(page)
@@ -111,9 +115,13 @@ def measure(sentences: int = 200) -> list[Row]:
     per_token = tuple(one["time"] / len(one["target"]) for one in found)
     writer = load_hub("writer-en", device="cpu", offline=True)
     return [
+        Row("site: the first picture, before the model has arrived", "s", tuple(pictures), target=PICTURE),
         Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST),
         Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN),
-        Row("site: sent at the first visit to the translator", "MB", (loaded,), target=VISIT),
+        *(
+            Row(f"site: sent at the first visit to {name}.html", "MB", (size,), target=VISIT)
+            for name, size in loaded.items()
+        ),
         Row(f"site: of {len(texts)} held-out translations, other than Python's", "sentences", (different,), target=0),
         Row("site: largest difference of a weight from Python's", "weight", (max(maps),), target=MAPS),
         *_writer_rows(writer, starts, written),

@@ -9,7 +9,7 @@ from static_site import classifier, translator, writer
 from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
 from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
-from static_site.model_pages import model_page, size_of
+from static_site.model_pages import add_recorded, model_page, size_of
 from static_site.pages import LANGUAGES, Card, Words, card_page, index_page, picture_of, root_page
 from static_site.pages import MODELS as MODELS_OF_PAGES
 from viz_core.runtime.assets import ASSETS
@@ -41,6 +41,7 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         cards = []
         for part, model, own in models:
             page, data = part.page(words), part.data(words, model, own)
+            data["recorded"] = add_recorded(files, page.name, *part.recorded(words, model))
             view = "view" if page.name == "transformer" else f"view-{page.name}"
             files.add(f"{language}/{page.name}.html", model_page(words, page, data, app))
             files.add(f"{language}/{view}.html", model_page(words, page, data, app, view))
@@ -70,7 +71,7 @@ def _add_scripts(files: SiteFiles) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "drawing", "heatmap", "shared", "walk"):
+    for part in ("attention_view", "drawing", "heatmap", "linked_sentences", "shared", "walk"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

@@ -7,8 +7,8 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from static_site.model_pages import CLAIM_WORDS, common_data, example_buttons, input_part, markup_of, text_area
-from static_site.pages import Words, html_of, read_words, script_words, whole_page
+from static_site.model_pages import CLAIM_WORDS, common_data, example_buttons, input_part, text_area
+from static_site.pages import Words, html_of, markup_of, pattern_words, read_words, script_words, whole_page
 from static_site.translator import PRESETS, PROBLEMS
 
 BASE, WIDTH = 10000, 32
@@ -132,12 +132,6 @@ LINKS = {
 """Stages that a page of this site explains."""
 _EDIT = ("view.hide-key", "view.show-key")
 """Words for what the graphs cannot do; without them the component does not offer it."""
-
-
-def pattern_words(words: Words) -> dict[str, str]:
-    """What a head's pattern is called, as in the attention view."""
-    _, sections = read_words("attention-view", words.language)
-    return {name: text for name, text in sections.items() if name.startswith(("measure_", "pattern_"))}
 
 
 def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:

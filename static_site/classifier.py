@@ -9,19 +9,22 @@ import html
 from collections import ChainMap
 from typing import Any
 
+import numpy as np
 import torch
+from PIL import Image
 from torch import Tensor, nn
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
-from static_site.model_pages import ModelPage, add_model, common_data, markup_of
-from static_site.pages import Words, plain_text, read_words
+from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.pages import Words, markup_of, plain_text, read_words
 from static_site.translator_graph import gated, outputs, projections
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
+from viz_core.trace import Trace
 from viz_core.view.components import group_labels
 
 
@@ -114,6 +117,14 @@ def page(words: Words) -> ModelPage:
         words.of(NAME, "look.maps"),
         ("rows",),
     )
+
+
+def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:
+    """The classification of the first sample, as `classify` of classifier.js returns it."""
+    name, model = next(iter(models.items()))
+    found = model.classify(Image.open(FOLDER / f"{FIRST[name]}.png"))
+    probabilities = [found.probabilities[label] for label in model.labels]
+    return {"probabilities": probabilities, "seen": np.asarray(found.prepared.seen.convert("RGB"))}, found.trace
 
 
 def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]) -> dict[str, Any]:

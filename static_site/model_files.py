@@ -190,6 +190,11 @@ def tokenizer_json(tokenizer: Tokenizer) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
+def compressed(text: str) -> bytes:
+    """A text as the browser unpacks it, since many hosts compress nothing."""
+    return gzip.compress(text.encode(), 9, mtime=0)
+
+
 def _in_both_cases(pattern: str) -> str:
     def both(found: re.Match[str]) -> str:
         text = found[0]
@@ -203,4 +208,4 @@ def _in_both_cases(pattern: str) -> str:
 def add_text_tokenizer(files: SiteFiles, model: str) -> dict[str, object]:
     """Add the tokenizer of a model of assets/hub."""
     tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / model / "tokenizer.json"))
-    return files.add(f"models/{model}/tokenizer.json", tokenizer_json(tokenizer))
+    return files.add(f"models/{model}/tokenizer.json.gz", compressed(tokenizer_json(tokenizer)))

@@ -7,19 +7,23 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from static_site.files import SiteFiles
-from static_site.model_files import WeightStore
-from static_site.pages import Words, html_of, script_words, sentence_of_error, whole_page
+from static_site.model_files import WeightStore, compressed
+from static_site.pages import Words, html_of, markup_of, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
 from viz_core.maps.fingerprints import CLEAR, RESTING
 from viz_core.maps.word_maps import SEPARATORS
-from viz_core.view.components import WORD_NAMES, read_component, view_words
+from viz_core.trace import Trace
+from viz_core.trace.source import Projected
+from viz_core.view.components import WORD_NAMES, Sections, frame, view_words
 from viz_core.view.state import ALLOWED, DisplayOptions
 
 CLAIM_WORDS = tuple(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by"))
 """Words of a badge, as `script_words` takes them."""
 
-_SITE = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported", "timing")
+_STATES = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported")
 
 
 @dataclass(frozen=True)
@@ -51,14 +55,38 @@ class ModelPage:
 def add_model(
     files: SiteFiles, name: str, graphs: Mapping[str, bytes], store: WeightStore, **others: str
 ) -> dict[str, Any]:
-    """Add a model's graphs and weights, and other files of its folder by their names without .json."""
+    """Add a model's graphs and weights, and other files of its folder by their names without .json.gz."""
     folder = f"models/{name}"
     return {
         "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
         "weights": files.add(f"{folder}/weights.f16.gz", store.packed()),
         "index": files.add(f"{folder}/weights.json", store.index()),
-        **{each: files.add(f"{folder}/{each}.json", content) for each, content in others.items()},
+        **{each: files.add(f"{folder}/{each}.json.gz", compressed(content)) for each, content in others.items()},
     }
+
+
+def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
+    """Add what the model makes of the example of its page, which shows that until the model has arrived.
+
+    Args:
+        found: as the script of the model returns it, but for its calls.
+        trace: their queries and keys.
+    """
+    sections = Sections()
+    calls: dict[str, list[dict[str, Any]]] = {}
+
+    def place(values: np.ndarray) -> dict[str, Any]:
+        return {"shape": values.shape, "offset": sections.add(values)}
+
+    for site in trace.sites:
+        stack, _, kind = site.split(".")
+        source = trace[site].source
+        assert isinstance(source, Projected)
+        parts = {"queries": source.queries, "keys": source.keys}
+        group = "cross" if kind == "cross" else f"{stack}-self"
+        calls.setdefault(group, []).append({name: place(part[0].float().numpy()) for name, part in parts.items()})
+    header = {name: place(value) if isinstance(value, np.ndarray) else value for name, value in found.items()}
+    return files.add(f"models/recorded/{page}.bin", frame(header | {"calls": calls}, sections))
 
 
 def size_of(files: Mapping[str, Any]) -> int:
@@ -78,7 +106,7 @@ def common_data(
     language = words.language
     filled = script_words(
         words,
-        *(("site", name) for name in _SITE),
+        *(("site", name) for name in (*_STATES, "timing", "recorded")),
         *(("transformer", name) for name in ("claim.rows", "claim.cache", "off-with", "off-without")),
         *CLAIM_WORDS,
         *(("attention-view", name) for name in ("head_name", "announcement", "row")),
@@ -149,12 +177,6 @@ def input_part(words: Words, controls: str, examples: str, result: str = "") -> 
         '<span data-part="state" role="status"></span> '
         f'<button type="button" data-part="retry" hidden>{words.of("common", "try-again")}</button></p>'
     )
-
-
-def markup_of(name: str, part: str) -> str:
-    """HTML and style of a component of the app, in a template."""
-    component = read_component(name)
-    return f'<template data-part="{part}"><style>{component.style}</style>{component.markup}</template>'
 
 
 def example_buttons(words: Words, texts: Sequence[str]) -> str:

@@ -17,6 +17,7 @@ import markdown
 from latex2mathml.converter import convert
 
 from viz_core.runtime.assets import ASSETS, reading
+from viz_core.view.components import read_component
 
 TEXT = ASSETS / "text"
 ENGLISH, SHARED = "en", "shared"
@@ -75,6 +76,7 @@ _CARD = (
     '<li><img src="../gallery/{picture}.png" alt="" loading="lazy"><a href="{path}"><b>{title}</b></a>'
     '<p>{teaser}</p><p class="note">{size}</p></li>'
 )
+_SENTENCE_WORDS = ("sentence", "translation", "head", "item", "attends", "writes", "read")
 _PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer"}
 """Pictures of the app's gallery, of pages that have another name there."""
 CARDS = {path.parent.name: path for path in (*ASSETS.glob("checkpoints/*/card.md"), *ASSETS.glob("hub/*/README.md"))}
@@ -135,8 +137,37 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
         for card in cards
     ]
     about = f"{words.of('site', 'about')} {words.of('site', 'offline')}"
-    body = f'<ul class="cards">{"".join(made)}</ul>'
-    return whole_page(words, "contents", words.title("site"), about, body, {"words": {}}, here="index")
+    body = (
+        f'<div class="sentences" data-part="sentences"></div>{markup_of("linked_sentences", "markup")}'
+        f'<ul class="cards">{"".join(made)}</ul>'
+    )
+    data = {"words": {}, "sentences": _sentences(words)}
+    return whole_page(words, "contents", words.title("site"), about, body, data, here="index")
+
+
+def _sentences(words: Words) -> dict[str, Any]:
+    """The recorded sentence of the app's home page, and what its heads are called (ui/blocks/linked_sentences.py)."""
+    found = json.loads((ASSETS / "gallery" / "sentences.json").read_text(encoding="utf-8"))
+    own = {name: words.of("home", f"sentences.{name}") for name in _SENTENCE_WORDS}
+    patterns = pattern_words(words)
+    for name in ("across", "within"):
+        if head := found[name]:
+            place = words.of("common", "head-named").format(layer=head["layer"] + 1, head=head["head"] + 1)
+            named = patterns.get(f"pattern_{head['pattern']}", patterns.get(f"measure_{head['pattern']}"))
+            head["name"] = own["head"].format(place=place, pattern=named) if named else place
+    return found | {"words": own, "language": words.language}
+
+
+def pattern_words(words: Words) -> dict[str, str]:
+    """What a head's pattern is called, as in the attention view."""
+    _, sections = read_words("attention-view", words.language)
+    return {name: text for name, text in sections.items() if name.startswith(("measure_", "pattern_"))}
+
+
+def markup_of(name: str, part: str) -> str:
+    """HTML and style of a component of the app, in a template."""
+    component = read_component(name)
+    return f'<template data-part="{part}"><style>{component.style}</style>{component.markup}</template>'
 
 
 def picture_of(page: str) -> str:

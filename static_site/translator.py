@@ -13,6 +13,7 @@ from static_site.model_pages import ModelPage, add_model, common_data, example_b
 from static_site.pages import Words
 from static_site.translator_graph import export_translator
 from viz_core.pretrained import Translator, load
+from viz_core.trace import Trace
 from viz_core.view.components import group_labels
 
 NAME = "transformer-en-fr"
@@ -60,6 +61,25 @@ def page(words: Words) -> ModelPage:
         ("rows", "cache"),
         lang=' lang="fr"',
     )
+
+
+def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
+    """The translation of the example, as `translate` of translator.js returns it."""
+    found = translator.translate(words.of("translation", EXAMPLE))
+    sides = {"source": found.source_tokens, "target": found.target_tokens, "decoder": found.decoder_tokens}
+    numbers = {"source": found.source_words, "target": found.target_words, "decoder": found.decoder_words}
+    return {
+        "text": found.text,
+        "sourceText": found.made.text,
+        "source": found.source_ids,
+        "target": found.target_ids,
+        **{f"{side}Tokens": tokens for side, tokens in sides.items()},
+        **{f"{side}Words": words for side, words in numbers.items()},
+        "logProbability": found.log_probability,
+        "cacheError": found.cache_error,
+        "numUnknown": found.num_unknown,
+        "isComplete": found.complete,
+    }, found.trace
 
 
 def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[str, Any]:

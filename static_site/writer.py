@@ -21,7 +21,8 @@ from static_site.model_files import WeightStore, add_text_tokenizer, export_grap
 from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
 from static_site.pages import Words, html_of
 from viz_core.hub import HubModel, load_hub
-from viz_core.trace import attend
+from viz_core.hub.runs.token_text import token_words
+from viz_core.trace import Trace, attend
 from viz_core.view.components import group_labels
 
 
@@ -130,6 +131,24 @@ def page(words: Words) -> ModelPage:
         html_of(words.of("site", "definition.writer")),
         ' lang="en"',
     )
+
+
+def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
+    """The continued example, as `run` of writer_model.js returns it."""
+    run = writer.run(words.of("walk", "start.writer"), max_new_tokens=NUMBERS["new"][-1])
+    ids, given = run.inputs["input_ids"][0], run.num_prompt_tokens
+    chosen = run.output.log_softmax(dim=-1)[range(given - 1, len(ids) - 1), ids[given:]]
+    written = run.tokens[given] if given < len(ids) else None
+    return {
+        "text": run.text,
+        "ids": ids.tolist(),
+        "numPrompt": given,
+        "tokens": [token.label for token in run.tokens],
+        "words": token_words(run.tokens),
+        "joins": written is not None and not written.starts_word and not written.special,
+        "logProbability": float(chosen.sum()),
+        "isComplete": run.complete,
+    }, run.trace
 
 
 def data(words: Words, writer: HubModel, files: dict[str, Any]) -> dict[str, Any]:

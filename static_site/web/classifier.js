@@ -191,7 +191,7 @@ export async function openClassifier(files, { sizes, pixels: form }, progress) {
     const { pixels, seen } = prepare(picture, form);
     const gates = gatesOf(off, ["encoder-self"], sizes);
     const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
-    const calls = callsOf("encoder-self", off, sizes, false, (i) => [made[`encoder.${i}.self.queries`], made[`encoder.${i}.self.keys`]]);
+    const calls = { "encoder-self": callsOf("encoder-self", off, sizes, false, (i) => [made[`encoder.${i}.self.queries`], made[`encoder.${i}.self.keys`]]) };
     return { probabilities: softmax(made.logits.data), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
   }
 

@@ -2,6 +2,8 @@
 // its maps.
 
 import { rowError } from "./attention.js";
+import { readFrame as openFrame } from "./components/shared/mount.js";
+import { loadFile } from "./files.js";
 import { keepSite, renderClaim } from "./page.js";
 import { clearestOf, makeView } from "./view_source.js";
 
@@ -107,6 +109,18 @@ function readHeads({ data }, given) {
   return { off, head: data.heads.includes(given.get("head")) ? given.get("head") : data.open, pin: given.get("pin") ?? "", look: given.get("look") ?? "" };
 }
 
+/** What the build recorded of the page's example, as the model returns it. */
+export async function readRecorded({ recorded }) {
+  const { header: { calls, seen, ...found }, buffer, start } = openFrame(new Uint8Array(await loadFile(recorded)));
+  const values = (Kind, { offset, shape }) => new Kind(buffer, start + offset, shape.reduce((product, side) => product * side, 1));
+  const callOf = (group) => ({ queries, keys }) => ({
+    heads: queries.shape[0], keyHeads: keys.shape[0], size: queries.shape[2], causal: group === "decoder-self", off: [],
+    queries: values(Float32Array, queries), keys: values(Float32Array, keys),
+  });
+  const groups = Object.entries(calls).map(([group, layers]) => [group, layers.map(callOf(group))]);
+  return { ...found, calls: Object.fromEntries(groups), ...(seen && { seen: { shape: seen.shape, values: values(Uint8Array, seen) } }) };
+}
+
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
 export function showWhole(page, off, whole, scores) {
   const { part, words } = page;
@@ -154,6 +168,26 @@ export function startPage(page, own) {
     if (part("in-app")) part("in-app").search = new URLSearchParams(shown.filter(isGiven));
   }
 
+  function present(found, whole, now, time) {
+    if (own.groupsOf) {
+      const groups = own.groupsOf(found, now);
+      const head = now.head || clearestOf(own.groupsOf(whole, now)[0], data.measures); // as in the app: of the model with all heads
+      view.open(groups, { ...now, head }, now.off);
+      renderClaims(page, groups, found.cacheError);
+    }
+    own.show(found, whole, now, time);
+  }
+
+  /** Until the model is here, a page that opens with its example shows what the build recorded of it. */
+  async function presentRecorded() {
+    const now = readAddress();
+    if (!data.recorded || !own.groupsOf || now.off.length || own.entries(now).some(isGiven)) return;
+    const found = await readRecorded(data);
+    if (JSON.stringify(readAddress()) !== JSON.stringify(now)) return; // the reader was faster
+    present(found, found, now, page.words.text("recorded"));
+    performance.mark("recorded");
+  }
+
   async function run() {
     if (!isLoaded) return;
     const mine = (newest += 1);
@@ -169,13 +203,7 @@ export function startPage(page, own) {
       const time = performance.now() - started;
       const whole = now.off.length && found ? await own.compute(now, { isStopped }, input) : found;
       if (!found || !whole || isStopped()) return;
-      if (own.groupsOf) {
-        const groups = own.groupsOf(found, now);
-        const head = now.head || clearestOf(own.groupsOf(whole, now)[0], data.measures); // as in the app: of the model with all heads
-        view.open(groups, { ...now, head }, now.off);
-        renderClaims(page, groups, found.cacheError);
-      }
-      own.show(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
+      present(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
       document.documentElement.dataset.off = now.off.join("_");
       state.ready();
     } catch (error) {
@@ -205,6 +233,7 @@ export function startPage(page, own) {
   /** Load the model, unless it is here, and run it. */
   async function start() {
     if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return state.say("unsupported");
+    if (!isLoaded) await presentRecorded().catch(console.warn); // the model comes all the same
     try {
       if (!isLoaded) globalThis.atlas = await own.load(state.begin(), readAddress()); // for tests and the curious
     } catch (error) {

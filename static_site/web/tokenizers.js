@@ -1,7 +1,7 @@
 // The tokenizers of the models, run by Hugging Face's library, and tokens as people read them (viz_core/hub/runs/token_text.py,
 // viz_core/maps/word_maps.py).
 
-import { loadFile } from "./files.js";
+import { loadFile, unzip } from "./files.js";
 import { InputError } from "./model.js";
 import { Tokenizer } from "./vendor/tokenizers/tokenizers.min.mjs";
 
@@ -11,7 +11,7 @@ const BYTE = /^<0x[0-9A-F]{2}>$/;
 
 /** A tokenizer of a file of the site: `encode` and `decode`, and tokens by id and back. */
 export async function openTokenizer(file) {
-  const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await loadFile(file))), {});
+  const tokenizer = new Tokenizer(JSON.parse(new TextDecoder().decode(await unzip(await loadFile(file)))), {});
   return {
     encode: (text) => tokenizer.encode(text).ids,
     decode(ids) {

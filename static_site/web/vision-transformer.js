@@ -66,7 +66,7 @@ function groupsOf({ calls, seen }, { model }) {
   const tokens = ["[CLS]", ...Array.from({ length: rows * columns }, (_, i) => `${Math.floor(i / columns) + 1}, ${(i % columns) + 1}`)];
   const side = (label) => ({ tokens, words: null, label: data.labels[label] });
   const image = { pixels: seen, grid: [rows, columns], special: 1 };
-  return [makeGroup({ id: GROUP, label: data.labels.self, queries: side("queries"), keys: side("keys"), onItself: true, calls, image, provenance: { model, revision, text: "" } })];
+  return [makeGroup({ id: GROUP, label: data.labels.self, queries: side("queries"), keys: side("keys"), onItself: true, calls: calls[GROUP], image, provenance: { model, revision, text: "" } })];
 }
 
 /** The most likely label and its probability. */

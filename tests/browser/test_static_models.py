@@ -32,7 +32,8 @@ CLASSIFIED = packing("""async ([content, name, off]) => {
   const { attentionWeights, measureMap } = await import(new URL("../attention.js", location));
   const bytes = Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0));
   const classifier = await atlas.open(name);
-  const { calls, ...found } = await classifier.classify(await decode(new Blob([bytes])), off);
+  const { calls: groups, ...found } = await classifier.classify(await decode(new Blob([bytes])), off);
+  const calls = groups["encoder-self"];
   const maps = calls.map((call) => attentionWeights(call));
   const [rows, columns] = [calls[0].queries.length / calls[0].heads / calls[0].size, maps[0].length];
   const info = { rows, columns: rows, onItself: true, separators: [] };

@@ -114,6 +114,8 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(
     newcomer: Page, site: str, sent: list[int], shipped: Translator
 ) -> None:
     newcomer.goto(site)
+    newcomer.get_by_role("button", name="noir").click()  # the sentence of the index needs no model
+    expect(newcomer.locator("[data-part=say]")).to_contain_text("black")
     newcomer.get_by_role("link", name="The Transformer").click()
     wait_until_ready(newcomer)
     check_first_visit(newcomer, sent)
@@ -132,6 +134,11 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(
     assert "off=cross.2.2" in newcomer.url
     newcomer.get_by_label("An English sentence").fill("漢字")
     expect(newcomer.get_by_role("alert")).to_contain_text("The model knows no word")
+
+    sent.clear()
+    newcomer.goto(f"{site}en/walk.html")  # of the same model: nothing is loaded again
+    wait_until_ready(newcomer)
+    assert sent == []
 
     newcomer.context.set_offline(True)
     newcomer.goto(f"{site}zh-TW/transformer.html#text=the+letter")
@@ -239,6 +246,52 @@ def test_a_failed_model_download_is_reported_and_retried(newcomer: Page, site: s
     expect(newcomer.get_by_role("status")).to_contain_text("ready")
     expect(newcomer.get_by_role("button", name="Try again")).to_be_hidden()
     expect(newcomer.locator(".view-host, [data-part=walk]").first).to_be_visible()
+
+
+BY_THE_MODEL = {
+    "transformer": "atlas.model.translate(data.example)",
+    "writer": "atlas.model.run(data.example, { newTokens: 12 })",
+    "vision-transformer": """(await atlas.open("vit-fashion-mnist")).classify(
+      await atlas.decode(await (await fetch(new URL("../pictures/ankle-boot.png", location))).blob()))""",
+}
+DIFFERENCES = """async () => {
+  const { readRecorded } = await import(new URL("../model_page.js", location));
+  const { attentionWeights } = await import(new URL("../attention.js", location));
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const [one, other] = [await readRecorded(data), await COMPUTED];
+  const farthest = (a, b) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), a.length - b.length);
+  const ofCalls = Object.entries(other.calls).flatMap(([group, calls]) =>
+    calls.map((call, i) => farthest(attentionWeights(one.calls[group][i]), attentionWeights(call))));
+  const names = Object.keys(one).filter((name) => Array.isArray(one[name]) || typeof one[name] !== "object");
+  const same = (a, b) => Number(JSON.stringify(a) !== JSON.stringify(b));
+  const apart = (a, b) => typeof a === "number" ? Math.abs(a - b) : a?.length && typeof a[0] === "number"
+    ? farthest([...a], [...b]) : same(a, b);
+  const differences = names.map((name) => [name, apart(one[name], other[name])]);
+  return { maps: Math.max(...ofCalls), ...Object.fromEntries(differences) };
+}"""
+
+
+@pytest.mark.parametrize("name", BY_THE_MODEL)
+def test_the_example_is_shown_before_its_model_has_arrived(newcomer: Page, site: str, name: str) -> None:
+    """The recorded result and its maps are those that the model then computes."""
+    waiting = []
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    newcomer.route("**/weights.*", lambda route: waiting.append(route))
+    newcomer.goto(f"{site}en/{name}.html")
+    expect(newcomer.locator("[data-part=measured]")).to_contain_text("Recorded")
+    expect(newcomer.get_by_role("status")).to_contain_text("Loading the model")
+    assert newcomer.locator(".head canvas").count() > 8
+    assert newcomer.locator(".claims [data-holds=true]").count() >= 1
+    shown = newcomer.locator("[data-part=result]").inner_text()
+    newcomer.unroute("**/weights.*")
+    for route in waiting:
+        route.continue_()
+    wait_until_ready(newcomer)
+    expect(newcomer.locator("[data-part=measured]")).not_to_contain_text("Recorded")
+    expect(newcomer.locator("[data-part=result]")).to_have_text(shown)
+    differences = newcomer.evaluate(DIFFERENCES.replace("COMPUTED", BY_THE_MODEL[name]))
+    assert {"maps", "logProbability" if "logProbability" in differences else "probabilities"} <= differences.keys()
+    assert {each: value for each, value in differences.items() if not value < 1e-4} == {}
 
 
 def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: str) -> None:

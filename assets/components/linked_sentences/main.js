@@ -78,8 +78,9 @@ function select(view, line, index) {
 
 function sentencesOf({ data, links, at: [line, index], percent }) {
   const { words, lines, within, across } = data;
-  const name = (other) => links.filter((link) => link.line === other).slice(0, MOST_NAMED)
-    .map(({ index: place, weight }) => fillIn(words.item, { word: lines[other][place], weight: percent.format(weight) })).join(words.comma);
+  const list = new Intl.ListFormat(data.language);
+  const name = (other) => list.format(links.filter((link) => link.line === other).slice(0, MOST_NAMED)
+    .map(({ index: place, weight }) => fillIn(words.item, { word: lines[other][place], weight: percent.format(weight) })));
   const say = (key, head, others) => (others ? [fillIn(words[key], { word: lines[line][index], others, head: head.name })] : []);
   if (line) return say("writes", across, name(0));
   return [...(within ? say("attends", within, name(0)) : []), ...say("read", across, name(1))];
