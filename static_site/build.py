@@ -6,7 +6,7 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.chapter_pages import projection_page, sinusoids_page, walk_page
+from static_site.chapter_pages import projection_page, review_page, sinusoids_page, walk_page
 from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
@@ -52,6 +52,8 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         for name, chapter in (("sinusoidal-encoding", sinusoids_page), ("relative-projection", projection_page)):
             files.add(f"{language}/{name}.html", chapter(words, app))
             cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
+        files.add(f"{language}/review.html", review_page(words, app))
+        cards.append(Card("review", words.title("review"), words.of("review", "question")))
         files.add(f"{language}/index.html", index_page(words, cards))
         for card in cards:
             picture = picture_of(card.name)
@@ -71,7 +73,7 @@ def _add_scripts(files: SiteFiles) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "drawing", "heatmap", "linked_sentences", "shared", "walk"):
+    for part in ("attention_view", "drawing", "heatmap", "linked_sentences", "review", "shared", "walk"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

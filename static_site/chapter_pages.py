@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from static_site.model_pages import CLAIM_WORDS, common_data, example_buttons, input_part, text_area
-from static_site.pages import Words, html_of, markup_of, pattern_words, read_words, script_words, whole_page
+from static_site.pages import COMPONENT, Words, html_of, markup_of, pattern_words, read_words, script_words, whole_page
 from static_site.translator import PRESETS, PROBLEMS
 
 BASE, WIDTH = 10000, 32
@@ -123,6 +123,10 @@ def _numbered(text: str) -> str:
 
 NAME = "walk"
 EXAMPLE = "preset.cat"
+PAGES = {"model-lab": "writer"} | {
+    name: name for name in ("transformer", "vision-transformer", "sinusoidal-encoding", "relative-projection")
+}
+"""Chapters whose essentials this site has, and where."""
 LINKS = {
     "embedding": "sinusoidal-encoding",
     "positions": "sinusoidal-encoding",
@@ -156,3 +160,34 @@ def walk_page(words: Words, translator: dict[str, Any], app: str) -> str:
         + markup_of(NAME, "markup")
     )
     return whole_page(words, NAME, words.title(NAME), words.of(NAME, "question"), body, data, chapter=NAME, app=app)
+
+
+def review_page(words: Words, app: str) -> str:
+    """The questions on every chapter; answers stay in the browser, as those of the app do."""
+    front, sections = read_words("review", words.language)
+    names = dict.fromkeys(name[:-2] for name in sections if re.search(r"\.[12]$", name))
+    chapters = [
+        {
+            "name": name,
+            "title": words.title(name),
+            "href": f"{PAGES[name]}.html" if name in PAGES else f"{app.rstrip('/')}/{name}" if app else None,
+            "questions": [_review_question(f"{name}.{number}", sections[f"{name}.{number}"]) for number in (1, 2)],
+        }
+        for name in names
+    ]
+    view = {name.removeprefix("view."): text for name, text in sections.items() if name.startswith("view.")}
+    shown = {"mode": "overview", "language": words.language, "words": view, "chapters": chapters}
+    body = f'<div data-part="component"></div>{markup_of("review", "markup")}'
+    data = {"words": {}, "component": "review", "shown": shown}
+    return whole_page(words, COMPONENT, str(front["title"]), sections["question"], body, data, here="review")
+
+
+def _review_question(name: str, text: str) -> dict[str, Any]:
+    """A question, the bold idea that it begins with, and its answers with the replies to those that are wrong."""
+    question, *answers = re.split(r"\n- \[", text)
+    _, idea, asked = question.split("**", 2)
+    parts = [re.split(r"\n\s*> ", each, maxsplit=1) for each in answers]
+    made = [
+        {"right": line[0] == "x", "text": line[2:].strip(), "reply": " ".join(reply).strip()} for line, *reply in parts
+    ]
+    return {"id": name, "idea": idea, "text": asked.strip(), "answers": made}

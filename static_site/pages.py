@@ -25,6 +25,8 @@ LANGUAGES = tuple(sorted(path.name for path in TEXT.iterdir() if (path / "site.m
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them
+_TO_MEASURE = re.compile(r"\s*\[[^\]]*\]\(#[^)]*\)$", re.MULTILINE)
+"""The link at the end of a takeaway, to the measure in the app that shows it."""
 _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
 
@@ -76,8 +78,10 @@ _CARD = (
     '<li><img src="../gallery/{picture}.png" alt="" loading="lazy"><a href="{path}"><b>{title}</b></a>'
     '<p>{teaser}</p><p class="note">{size}</p></li>'
 )
+COMPONENT = "component"
+"""The script of pages that show a component of the app with recorded data."""
 _SENTENCE_WORDS = ("sentence", "translation", "head", "item", "attends", "writes", "read")
-_PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer"}
+_PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
 """Pictures of the app's gallery, of pages that have another name there."""
 CARDS = {path.parent.name: path for path in (*ASSETS.glob("checkpoints/*/card.md"), *ASSETS.glob("hub/*/README.md"))}
 """Cards of the models that ship: scores, data and their licences."""
@@ -138,11 +142,11 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
     ]
     about = f"{words.of('site', 'about')} {words.of('site', 'offline')}"
     body = (
-        f'<div class="sentences" data-part="sentences"></div>{markup_of("linked_sentences", "markup")}'
+        f'<div class="sentences" data-part="component"></div>{markup_of("linked_sentences", "markup")}'
         f'<ul class="cards">{"".join(made)}</ul>'
     )
-    data = {"words": {}, "sentences": _sentences(words)}
-    return whole_page(words, "contents", words.title("site"), about, body, data, here="index")
+    data = {"words": {}, "component": "linked_sentences", "shown": _sentences(words)}
+    return whole_page(words, COMPONENT, words.title("site"), about, body, data, here="index")
 
 
 def _sentences(words: Words) -> dict[str, Any]:
@@ -229,6 +233,7 @@ def whole_page(
         app: address of the app, or "".
     """
     here = here or name
+    page = here if name == COMPONENT else name
     about = link = takeaways = ""
     if chapter and app:
         address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
@@ -238,7 +243,8 @@ def whole_page(
     if definition:
         formula = f'<div class="formula" tabindex="0">{html_of(words.of(chapter, "formula"))}</div>'
         definition = f'<div class="definition">{definition}{formula}</div>'
-        takeaways = f'<div class="takeaways">{html_of(words.of(chapter, "takeaways"))}</div>'
+        remembered = _TO_MEASURE.sub("", read_words(chapter, words.language)[1].get("takeaways", ""))
+        takeaways = f'<div class="takeaways">{html_of(remembered)}</div>'
     atlas = words.title("common")
     return fill_template(
         "page",
@@ -251,8 +257,8 @@ def whole_page(
             f'<link rel="alternate" hreflang="{each}" href="../{each}/{here}.html">' for each in LANGUAGES
         ),
         atlas=html.escape(atlas),
-        og_picture=_og_picture(name if here != "index" else here),
-        credits=credits_of(words, name if here != "index" else here),
+        og_picture=_og_picture(page),
+        credits=credits_of(words, page),
         language_label=words.of("common", "language"),
         languages=_language_links("../", words.language, here),
         definition=definition,

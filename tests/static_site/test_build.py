@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import re
 from pathlib import Path
 
 import numpy as np
@@ -11,11 +13,16 @@ import torch
 
 from static_site import files
 from static_site.build import build_site
+from static_site.chapter_pages import PAGES, review_page
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
-from static_site.pages import html_of, sentence_of_error
+from static_site.pages import LANGUAGES, Words, html_of, sentence_of_error, whole_page
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
+from ui.chapter.contents import all_chapters
+from ui.chapter.exercises import NUMBERS
+from ui.chapter.exercises import _question as question_of
+from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.pretrained import Translator
 
@@ -133,3 +140,26 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="holds other files"):
         build_site(tmp_path, tmp_path / "cache")
     assert (tmp_path / "thesis.tex").exists()
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_the_review_asks_what_the_app_asks(language: str) -> None:
+    page = review_page(Words(language), "https://atlas.example")
+    (data,) = re.findall(r'id="data">(.*?)</script>', page)
+    shown = json.loads(data)["shown"]
+    words = load_words("review", language)
+    assert {chapter["name"] for chapter in shown["chapters"]} == set(all_chapters()[1:])
+    for chapter in shown["chapters"]:
+        assert chapter["questions"] == [question_of(words, f"{chapter['name']}.{number}") for number in NUMBERS]
+        assert chapter["href"] in (f"https://atlas.example/{chapter['name']}", f"{PAGES.get(chapter['name'])}.html")
+    assert shown["words"] == words.group("view")
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+@pytest.mark.parametrize("name", ["transformer", "vision-transformer", "sinusoidal-encoding", "relative-projection"])
+def test_what_to_remember_has_no_link_into_the_app(language: str, name: str) -> None:
+    page = whole_page(Words(language), name, "", "", "", {}, chapter=name, definition="<p></p>")
+    (remembered,) = re.findall(r'<div class="takeaways">(.*?)</div>', page, re.DOTALL)
+    assert remembered.count("<li>") == 3
+    assert "href" not in remembered
+    assert not re.search(r"\]|\(#", remembered)

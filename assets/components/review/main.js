@@ -57,7 +57,7 @@ function nodesOf(text) {
 
 /** Where the idea is shown: the chapter's main figure, or its first. */
 function figureLink(view, chapter) {
-  const link = element("a", "", { href: `./${chapter.name}`, target: "_self" }, view.data.words.figure);
+  const link = element("a", "", { href: chapter.href ?? `./${chapter.name}`, target: "_self" }, view.data.words.figure);
   link.addEventListener("click", (event) => {
     const figure = document.querySelector(".st-key-card-main") ?? document.querySelector('[class*="st-key-card-"]');
     if (!figure || !location.pathname.endsWith(`/${chapter.name}`)) return;
@@ -76,7 +76,7 @@ function questionOf(view, chapter, question) {
       for (const each of buttons) each.setAttribute("aria-pressed", String(each === made));
       box.dataset.answered = answer.right ? "right" : "wrong";
       reply.replaceChildren(...nodesOf([answer.right ? words.right : words.wrong, answer.reply].filter(Boolean).join(" ")));
-      if (!answer.right) reply.append(" ", figureLink(view, chapter));
+      if (!answer.right && chapter.href !== null) reply.append(" ", figureLink(view, chapter));
       // The first answer counts: a second try, with the reply read, says little.
       if (!box.dataset.counted) store(KEY, withAnswer(readAnswers(), question.id, answer.right, Date.now()));
       box.dataset.counted = "yes";
