@@ -18,6 +18,7 @@ from ui.widgets.figure_style import (
     QUERIES,
     SIGNED_SCALE,
     VALUES,
+    WEIGHT_BARS,
     Labels,
     escape_labels,
     lay_out,
@@ -32,7 +33,7 @@ def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels
     figure = go.Figure()
     for name, row, colour, opacity in (
         (labels["before"], weights[max(step - 1, 0)], "#9aa0a6", 0.45),
-        (labels["now"], weights[step], KEYS, 1.0),
+        (labels["now"], weights[step], WEIGHT_BARS, 1.0),
     ):
         if name == labels["before"] and step == 0:
             continue

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHT_BARS, Labels, escape_labels, lay_out
 
 _GREY = CATEGORIES[7]
 
@@ -83,7 +83,7 @@ def weights_figure(
         go.Figure(),
         given,
         places,
-        KEYS,
+        WEIGHT_BARS,
         hover="%{customdata}: %{x:.6f}",
         across=True,
         beside=None if weights is None else [_number(weight) for weight in weights],

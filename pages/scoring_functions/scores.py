@@ -22,7 +22,7 @@ from ui.compute.models import translator
 from ui.compute.slots import cached
 from ui.text.markdown import escape
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, WEIGHT_BARS, escape_labels, lay_out
 from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.mask_variants import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
@@ -142,7 +142,7 @@ def row_figure(weights: Float[np.ndarray, " n"], labels: tuple[str, ...], broken
         text=[f"{weight:.2f}" for weight in weights],
         textposition="outside",
         cliponaxis=False,
-        marker={"color": "#c0392b" if broken else ACCENT},
+        marker={"color": "#c0392b" if broken else WEIGHT_BARS},
         meta="weight",
     )
     return lay_out(go.Figure(bars), "", title, height=300, meta=named_parts(x="key"))

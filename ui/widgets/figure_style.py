@@ -13,6 +13,7 @@ import plotly.graph_objects as go
 QUERIES = "#0072b2"
 KEYS = "#d55e00"
 VALUES = "#009e73"
+WEIGHT_BARS = KEYS  # a weight is its key's: its bar has the key's colour; a map has `WEIGHTS_SCALE`
 CATEGORIES = (QUERIES, KEYS, VALUES, "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f")
 WEIGHTS_SCALE = "Viridis"  # weights and other quantities from 0 up
 SIGNED_SCALE = "RdBu_r"  # signed values, centred on zero

@@ -212,11 +212,19 @@ def draw_board(
     text = st.query_params.get(key)
     guess = board.read(text)
     answer = truth() if guess is not None else None
+    verdict, reply, on_figure = "", "", ""
+    if guess is not None and answer is not None:
+        mark = board.judge(guess, answer.values, answer.mistakes)
+        number = next(i for i, each in enumerate(prediction.answers) if each.mark == mark)
+        verdict = _score(common, board, guess, answer.values)
+        on_figure = plain_text(f"{common('right' if mark == 'x' else 'wrong')} {verdict}")
+        reply = prediction.reply(common, number, drawn=True)
     left, right = board.places[0], board.places[-1]
     data = {
         "kind": board.kind,
         "over": {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
         "guess": "" if guess is None else text,
+        "verdict": on_figure,
         "truth": None if answer is None else board.levels(answer.values),
         "places": [round((place - left) / (right - left), 4) for place in board.places],
         "x": [left, right],
@@ -231,11 +239,8 @@ def draw_board(
         },
     }
     _mount(key=f"{key}-board", data=data, on_guess_change=revealed)
-    if guess is not None and answer is not None:
-        mark = board.judge(guess, answer.values, answer.mistakes)
-        number = next(i for i, each in enumerate(prediction.answers) if each.mark == mark)
-        text = prediction.reply(common, number, drawn=True)
-        st.markdown(f"{_score(common, board, guess, answer.values)} {text}")
+    if reply:
+        st.markdown(f"{verdict} {reply}")
 
 
 def _hint(on: OnFigure) -> str:

@@ -59,6 +59,7 @@ const percent = (share) => `${Math.round(100 * share)}%`;
 
 // What the reader drew, as SVG over a figure, which has its own axes, legend and answer.
 
+const TRUE_COLOUR = "#0b8a7f"; // of what moves from the guess to the truth: the accent of charts
 const STRIP = 22; // what is left of a row of shaded cells beside the computed one
 const VIRIDIS = makePalette(["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"]); // weights are shown in it everywhere
 
@@ -77,7 +78,12 @@ function drawBoard(view) {
   pen.y = (level) => layout.bottom - (level / TOP) * (layout.bottom - layout.top);
   pen.focused = paper.matches(":focus-visible");
   const weights = data.over.cells ? drawCells : drawBars;
-  ({ curve: drawCurve, weights, star: drawStar })[data.kind](pen, data);
+  const draw = { curve: drawCurve, weights, star: drawStar }[data.kind];
+  draw(pen, data);
+  if (view.moved === null) return;
+  const from = data.kind === "weights" ? shares(view.levels) : view.levels;
+  const levels = from.map((level, i) => level + view.moved * (data.truth[i] - level));
+  draw({ ...pen, levels }, { ...data, colour: TRUE_COLOUR, words: { ...data.words, yours: "" } });
 }
 
 function drawCurve(pen, data) {
@@ -145,10 +151,11 @@ function drawStar(pen, data) {
 const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
 const FAR = 12; // with Shift
+const MOVE = 1200; // ms from the guess to the truth
 const POLL_INTERVAL = 150; // ms between checks of a figure that is drawn on: it loads late, moves and is zoomed
 
 function createView(parent) {
-  const view = { parts: partsOf(parent), levels: null, at: 0, touched: false, last: null };
+  const view = { parts: partsOf(parent), levels: null, at: 0, touched: false, last: null, moved: null };
   const { paper, reveal, again } = view.parts;
   paper.addEventListener("pointerdown", (event) => {
     if (event.button !== 0 || view.data.truth) return;
@@ -181,6 +188,7 @@ const layoutKey = (view) => JSON.stringify(overFigure(view));
 /** Take new data. A drawing that is not revealed yet is kept. */
 function receive(view, data) {
   const count = data.kind === "star" ? 2 : data.kind === "weights" ? data.names.length : data.places.length;
+  const isNew = view.data && !view.data.truth && data.truth;
   view.data = data;
   if (data.guess) {
     view.levels = data.guess.match(/../g).map(Number);
@@ -190,7 +198,24 @@ function receive(view, data) {
     view.levels = Array(count).fill(data.kind === "weights" ? 0 : (TOP + 1) / 2);
     view.touched = false;
   }
+  if (isNew) moveToTruth(view);
   render(view);
+}
+
+/** Move the guess to the truth, with the figure, which says how close it was, in sight. */
+function moveToTruth(view) {
+  const start = performance.now();
+  const isStill = matchMedia("(prefers-reduced-motion: reduce)").matches;
+  const step = (now) => {
+    const passed = isStill ? 1 : Math.min(1, (now - start) / MOVE);
+    view.moved = passed < 1 && view.data?.truth ? passed * passed * (3 - 2 * passed) : null;
+    render(view);
+    if (view.moved !== null) requestAnimationFrame(step);
+  };
+  requestAnimationFrame(step);
+  const figure = document.querySelector(`.st-key-${CSS.escape(view.data.over.figure)}`);
+  const { top, bottom } = figure?.getBoundingClientRect() ?? {};
+  if (top < 0 || bottom > innerHeight) figure.scrollIntoView({ block: "center", behavior: isStill ? "auto" : "smooth" });
 }
 
 function drawTo(view, event) {
@@ -258,14 +283,17 @@ function render(view) {
   parts.reveal.disabled = !view.touched || (data.kind === "weights" && !levels.some(Boolean));
   parts.reveal.hidden = parts.hint.hidden = Boolean(data.truth);
   parts.again.hidden = !data.truth;
+  parts.verdict.hidden = !data.truth || !view.layout;
+  parts.verdict.textContent = data.verdict;
   parts.paper.setAttribute("aria-label", words.label);
   parts.paper.setAttribute("aria-valuenow", levels[data.kind === "star" ? 1 : view.at]);
   if (view.layout) parts.paper.setAttribute("aria-valuetext", view.layout.describe(levels, view.at));
 }
 
 function place(view) {
-  const { x, y, width } = view.layout;
+  const { x, y, width, height } = view.layout;
   Object.assign(view.parts.paper.style, { left: `${x}px`, top: `${y}px`, width: `${width}px` });
+  Object.assign(view.parts.verdict.style, { left: `${x}px`, top: `${y + height}px`, maxWidth: `${width}px` });
   drawBoard(view);
 }
 

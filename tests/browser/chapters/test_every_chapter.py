@@ -176,6 +176,17 @@ new PerformanceObserver((list) => list.getEntries().filter((each) => !each.hadRe
 """
 
 
+# Upper edges of the first figure and of the first control in the main card.
+FIRST = """() => {
+  const card = document.querySelector('[class*="st-key-card-"]');
+  const top = (names, least) => [...card.querySelectorAll(names)].map((each) => each.getBoundingClientRect())
+    .find(({ height }) => height >= least)?.top;
+  const figure = '[data-testid^="stBidiComponent"], [data-testid="stImage"], canvas';
+  return { figure: top(figure, 60), control: top("input, button", 1) };
+}"""
+VISIBLE = 60  # px of the figure, at least
+
+
 @pytest.mark.parametrize("name", all_pages())
 def test_nothing_jumps_while_a_page_loads(app_url: str, page: Page, name: str) -> None:
     page.add_init_script(WATCH)
@@ -187,6 +198,10 @@ def test_nothing_jumps_while_a_page_loads(app_url: str, page: Page, name: str) -
         expect(page.get_by_role("heading", level=1)).to_be_visible()
         shifts = page.evaluate("window.shifts")
         assert sum(score for score, _ in shifts) <= GOOD, (width, shifts)
+    if name in all_chapters()[1:]:
+        first = page.evaluate(FIRST)
+        assert 0 < first["control"] < height, first
+        assert first["figure"] < height - VISIBLE, first
 
 
 EXISTING = all_chapters()[1:]
