@@ -28,7 +28,7 @@ from viz_core.trace.outputs import on_output, on_projected
 from viz_core.trace.record import no_recording
 from viz_core.trace.sites import projections
 from viz_core.trace.source import Projected
-from viz_core.trace.trace import current_trace
+from viz_core.trace.trace import current_trace, last_site
 from viz_core.trace.weight_edits import GivenWeights
 from viz_core.trace.weights import Bias, Mask, allowed_keys
 
@@ -107,7 +107,7 @@ def attention_forward(
         mask = chosen if mask is None else mask & chosen
     if s_aux is not None:
         sinks = s_aux[None, :, None, None]
-    key_tokens = None
+    key_tokens, covers = None, _covered(module, num_queries, key.shape[2])
     if sinks is not None:
         key_tokens = _tokens_beside_sink(mask, bias, key, site_of(module)) if is_editing() else None
         key, value, mask, bias = with_sink(key, value, mask, bias, sinks)
@@ -124,8 +124,26 @@ def attention_forward(
         output = attend_difference(query, key, value, factor=_difference_factor(module), **options)
     else:
         output = attend(query, key, value, **options, key_tokens=key_tokens)
-        on_output(current_trace(), output)
+        trace = current_trace()
+        site = last_site.get()
+        if trace is not None and site in trace and isinstance(source := trace[site].source, Projected):
+            trace.put(site, replace(source, has_sink=sinks is not None, covers=covers))
+        on_output(trace, output)
     return output.transpose(1, 2).contiguous(), None
+
+
+def _covered(module: nn.Module, num_queries: int, num_keys: int) -> Int[Tensor, "blocks 2"] | None:
+    """Return which tokens DeepSeek V4's compressed keys cover, which follow those of a whole pass; None elsewhere.
+
+    In compressed sparse attention a block covers the tokens of the one before it as well.
+    """
+    compressor = getattr(module, "compressor", None)
+    rate = getattr(compressor, "compress_rate", 0)
+    if not rate or num_queries < rate or num_keys != num_queries + num_queries // rate:
+        return None
+    ends = torch.arange(rate, num_queries + 1, rate)
+    starts = ends - rate * (2 if "CSA" in type(compressor).__name__ else 1)
+    return torch.stack([starts.clamp(min=0), ends], dim=1)
 
 
 def _difference_factor(module: Any) -> Float[Tensor, ""]:

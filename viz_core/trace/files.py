@@ -18,7 +18,7 @@ from viz_core.trace.trace import Trace
 
 _FORMAT = "attention-atlas trace"
 _VERSION = "2"
-_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens", "gate", "texts")
+_TENSORS = ("queries", "keys", "mask", "bias", "values", "query_tokens", "key_tokens", "gate", "texts", "covers")
 
 
 def save_trace(trace: Trace, path: str | Path) -> None:
@@ -126,7 +126,8 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
         return "direct", {"values": source.weights} | own, {"signed": True} if source.signed else {}
     softcap = None if source.softcap is None else float(source.softcap)  # JSON takes no numpy numbers
     settings = {"causal": bool(source.causal), "scale": float(source.scale), "softcap": softcap}
-    return "projected", source.named_tensors(), settings | ({"is_changed": True} if source.is_changed else {})
+    flags = {name: True for name in ("is_changed", "has_sink") if getattr(source, name)}
+    return "projected", source.named_tensors(), settings | flags
 
 
 def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dict[str, Any], dict[str, str]]]:
@@ -168,9 +169,13 @@ def _source(kind: str, settings: dict[str, Any], stored: dict[str, Tensor]) -> S
         scale=float(settings["scale"]),
         softcap=None if settings["softcap"] is None else float(settings["softcap"]),
         is_changed=bool(settings.get("is_changed", False)),
+        has_sink=bool(settings.get("has_sink", False)),
         **tensors,
     )
     check_scores(source.queries, source.keys, source.mask, source.bias, source.softcap)
+    covers, num_queries = source.covers, source.queries.shape[2]
+    if covers is not None and (covers.dim() != 2 or not all(0 <= a < b <= num_queries for a, b in covers.tolist())):
+        raise ValueError(f"blocks of tokens {covers.tolist()!r:.80} of {num_queries}")
     if source.values is not None:
         check_values(source.keys, source.values)
     return source

@@ -126,6 +126,8 @@ class Projected(StoredTensors):
     gate: Float[Tensor, "batch heads queries v"] | None = None  # what the layer multiplies its heads' outputs by
     is_changed: bool = False  # whether the layer changes its heads' outputs in another way before they are projected
     texts: Int[Tensor, "#batch n"] | None = None  # the number of each token's text, of packed ones
+    has_sink: bool = False  # whether the first key is a learned sink
+    covers: Int[Tensor, "blocks 2"] | None = None  # of the last keys, which are no tokens: the first token, and the end
     signed: ClassVar[bool] = False
 
     @property

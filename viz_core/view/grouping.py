@@ -37,16 +37,18 @@ def group_calls(
         keys: keys of each stack's self-attention where they are others than these (what a decoder has read, while its
             queries are what it writes); of one stack, keys of whatever kind.
     """
-    found: dict[tuple[str, str, int, int], list[AttentionCall]] = {}
+    found: dict[tuple[str, str, int, int, str], list[AttentionCall]] = {}
     for call in calls:
-        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys), []).append(call)
+        covers = getattr(call.source, "covers", None)
+        own = "" if covers is None else str(covers.tolist())
+        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys, own), []).append(call)
     stacks = list(dict.fromkeys([*(tokens if isinstance(tokens, Mapping) else ()), *(stack for stack, *_ in found)]))
     groups = []
-    for number, ((stack, kind, num_queries, num_keys), members) in enumerate(found.items()):
+    for number, ((stack, kind, num_queries, *_), members) in enumerate(found.items()):
         source = other_stack(stack, stacks) if kind == "cross" else stack
         # Of one sequence nobody knows whether it is what cross-attention looks at.
         known = kind != "cross" or (source != stack and isinstance(tokens, Mapping))
-        own = _of(tokens, source) if known else None
+        these = _of(tokens, source) if known else None
         other = _of(keys, stack) if kind != "cross" or not isinstance(keys, Mapping) else None
         groups.append(
             MapGroup(
@@ -55,7 +57,7 @@ def group_calls(
                 stack,
                 source,
                 _named(num_queries, _of(tokens, stack)),
-                _named(num_keys, other, own),
+                _key_names(members[0], other, these),
                 tuple(members),
                 row,
             )
@@ -189,6 +191,27 @@ def other_stack(stack: str, stacks: Sequence[str]) -> str:
 
 def _of(tokens: Names | None, stack: str) -> Sequence[object] | None:
     return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
+
+
+def _key_names(call: AttentionCall, *names: Sequence[object] | None) -> tuple[str, ...]:
+    """Return names of the keys, those that are no tokens of the text too, where the queries are its tokens.
+
+    A learned sink is "sink", what precedes the text is counted back from it (-1: just before it), and a block of
+    tokens is named by its first and last.
+    """
+    covers, has_sink = getattr(call.source, "covers", None), getattr(call.source, "has_sink", False)
+    spans = [] if covers is None else covers.tolist()
+    if call.kind != "cross" and call.num_keys > call.num_queries:
+        numbers = range(call.num_queries) if spans or has_sink else None
+        some = next((each for each in (*names, numbers) if each is not None and len(each) == call.num_queries), None)
+        num_before = call.num_keys - call.num_queries - len(spans)
+        spans = spans if num_before == has_sink else []
+        num_before = call.num_keys - call.num_queries - len(spans)
+        if some is not None and all(each is None or len(each) != call.num_keys for each in names):
+            own = _named(len(some), some)
+            before = ["sink" if has_sink and not i else str(i - num_before) for i in range(num_before)]
+            return (*before, *own, *(f"{own[a]}…{own[b - 1]}" if b - a > 1 else own[a] for a, b in spans))
+    return _named(call.num_keys, *names)
 
 
 def _named(count: int, *names: Sequence[object] | None) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import pickle
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -23,7 +24,8 @@ from tests.viz_core.hub.families import (
     output_of,
 )
 from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
-from viz_core.trace import record, site_of
+from viz_core.trace import load_trace, record, save_trace, site_of
+from viz_core.view.grouping import group_calls
 
 IDS = torch.tensor([[5, 6, 7]])
 SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
@@ -228,3 +230,40 @@ def test_a_model_within_another() -> None:
     assert_seen(inner, LAYERS, inputs_of(inner))
     restore(model)
     assert site_of(inner.transformer.h[0].attn) is None
+
+
+V4 = {"vocab_size": 99, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 3, "head_dim": 16}
+V4 |= {"num_attention_heads": 4, "q_lora_rank": 16, "n_routed_experts": 4, "num_experts_per_tok": 2, "o_groups": 2}
+V4 |= {"o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2, "hc_mult": 2, "sliding_window": 4}
+V4 |= {"layer_types": ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]}
+V4 |= {"compress_rates": {"compressed_sparse_attention": 4, "heavily_compressed_attention": 4}}
+V4 |= {"mlp_layer_types": ["moe"] * 3, "partial_rotary_factor": 0.5, "pad_token_id": 0}
+
+
+@torch.no_grad()
+def test_keys_that_are_no_tokens_have_names(tmp_path: Path) -> None:
+    model = transformers.DeepseekV4Model(transformers.DeepseekV4Config(**V4)).eval()
+    instrument(model)
+    with record() as trace:
+        model(torch.arange(3, 13)[None], use_cache=False)
+    words = list("abcdefghij")
+    save_trace(trace, tmp_path / "blocks.trace")
+    for each in (trace, load_trace(tmp_path / "blocks.trace")):
+        local, sparse, heavy = (group.key_tokens for group in group_calls(each, words))
+        assert local == ("sink", *words)
+        assert sparse == (*local, "a…d", "a…h")  # a block of compressed sparse attention covers the one before it too
+        assert heavy == (*local, "a…d", "e…h")
+
+
+@torch.no_grad()
+def test_keys_before_the_text_are_counted_back_from_it() -> None:
+    model = in_memory("llama")
+    cache = transformers.DynamicCache(config=model.config)
+    for layer in range(2):
+        cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), layer)
+    instrument(model)
+    with record() as trace:
+        model(torch.tensor([[5, 6]]), past_key_values=cache, attention_mask=torch.ones(1, 5))
+    assert group_calls(trace, ["a", "b"])[0].key_tokens == ("-3", "-2", "-1", "a", "b")
+    assert group_calls(trace, list("vwxyz"))[0].key_tokens == tuple("vwxyz")
+    assert group_calls(trace)[0].key_tokens == tuple("01234")
