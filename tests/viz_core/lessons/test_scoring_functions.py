@@ -151,7 +151,7 @@ def test_it_works_where_gradients_are_off() -> None:
         assert weight_gradient(torch.zeros(1, 1, 2), None, 1).tolist() == [[[-0.25, 0.25]]]
 
 
-@pytest.mark.parametrize(("seed", "d"), enumerate([1, 2, 7, 64, 1024]))
+@pytest.mark.parametrize(("seed", "d"), [*enumerate([1, 2, 7, 64, 1024])])
 def test_the_variance_is_the_width(seed: int, d: int) -> None:
     products = dot_products(d, 4096, seed)
     assert abs(float(products.var()) / d - 1) <= variance_error_allowed(d, 4096)
@@ -275,7 +275,7 @@ def test_dot_products_find_what_is_alike_and_lose_what_was_turned(seed: int) -> 
     assert lost["dot"].found == lost["scaled"].found
 
 
-@pytest.mark.parametrize(("seed", "name"), enumerate(["alike", "turned", "widths"]))
+@pytest.mark.parametrize(("seed", "name"), [*enumerate(["alike", "turned", "widths"])])
 def test_general_and_additive_learn_what_belongs_together(seed: int, name: str) -> None:
     entries = contest(SCENES[name](seed), 16, 300, seed)
     for learned in ("general", "additive"):
