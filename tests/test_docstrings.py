@@ -11,8 +11,8 @@ from typing import NamedTuple, TypeAlias
 
 import pytest
 
-from tests.english import prose as without_names
 from tests.source_files import ROOT, sources, tree
+from tests.source_files import prose as without_names
 from ui.text.missing import is_due
 from ui.text.words import _read
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import ui.text.words
-from tests.english import grammar_words
+from tests.source_files import grammar_words
 from ui.text.missing import is_due, missing
 from ui.text.translations import load_terms
 from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words

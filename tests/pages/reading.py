@@ -1,8 +1,9 @@
-"""What a page says, read by its tests."""
+"""What a page says and draws, read by its tests."""
 
 from __future__ import annotations
 
 import json
+import math
 import re
 from typing import Any
 
@@ -10,8 +11,25 @@ import numpy as np
 from streamlit.testing.v1 import AppTest
 from streamlit.util import calc_hash
 
-from tests.charts import decode_chart
 from viz_core.view.components import unframe
+
+
+def decode_chart(data: bytes) -> dict[str, Any]:
+    """Return the arguments of `encode_chart`, with numpy arrays; ValueError if the bytes are truncated."""
+    header, start = unframe(data)
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list):
+            return [read(each) for each in value]
+        if not isinstance(value, dict):
+            return value
+        if value.keys() == {"dtype", "at", "shape"}:
+            count = math.prod(value["shape"])
+            return np.frombuffer(data, value["dtype"], count, start + value["at"]).reshape(value["shape"])
+        return {name: read(each) for name, each in value.items()}
+
+    return {name: read(value) for name, value in header.items()}
+
 
 # A badge: a mark, what must be true, a dot, and the number measured with words around it.
 _BADGE = re.compile(r":\w+\[:material/(check|close):\] (.*) · [^`]*`([^`]*)`[^`]*")

@@ -21,8 +21,8 @@ from pages.attention_pooling import parts as pooling
 from pages.queries_keys_values import parts as names
 from pages.relative_projection import parts as rotation
 from pages.scoring_functions import parts as scores
-from tests.english import decimal_points, grammar_words
 from tests.pages.reading import components, figures, texts
+from tests.source_files import decimal_points, grammar_words
 from tests.visits import Visits
 from ui.chapter.contents import all_chapters
 from ui.text.markdown import escape

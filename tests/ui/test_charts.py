@@ -19,7 +19,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
-from tests.charts import decode_chart
+from tests.pages.reading import decode_chart
 from tests.viz_core.hostile import FORMULAS, MARKUP
 from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
 from ui.text.words import stem_of
