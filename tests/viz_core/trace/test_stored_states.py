@@ -13,6 +13,7 @@ from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from tests.viz_core.trace.test_states import LENGTHS, TOKENS, encoder
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.models.transformer import BlockOptions
@@ -28,15 +29,7 @@ from viz_core.trace import (
 )
 from viz_core.trace.states import _FollowedLayer
 
-TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
-LENGTHS = torch.tensor([5, 3])
-
-
-@pytest.fixture(params=[False, True], ids=["norm last", "norm first"])
-def encoder(request: pytest.FixtureRequest) -> TransformerEncoder:
-    torch.manual_seed(3)
-    options = BlockOptions(norm_first=request.param)
-    return TransformerEncoder(11, 16, 24, 4, 2, 0.1, options=options).eval()
+__all__ = ["encoder"]
 
 
 @torch.no_grad()
