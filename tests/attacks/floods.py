@@ -1,11 +1,13 @@
 """One client that floods a hosted server for a minute, and how long health and a newcomer's page take meanwhile.
 
-`make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client.
+`make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client. The server stands alone, or
+behind the shipped proxy without TLS, with both on this machine.
 """
 
 from __future__ import annotations
 
 import asyncio
+import os
 import re
 import shutil
 import statistics
@@ -14,9 +16,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from dataclasses import dataclass, field
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -24,11 +26,38 @@ from urllib.parse import urlsplit
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.sampling import Tree
-from benchmarks.serving import HOSTED, Server, free_port, running
+from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
 from tests.attacks.over_http import FOREIGN, send_request
-from tests.attacks.proxied import behind_proxy
+
+
+@contextmanager
+def behind_proxy(server: Server, folder: Path) -> Iterator[Server]:
+    """The same server at the proxy's address."""
+    address = f"127.0.0.1:{free_port()}"
+    written = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+    place = f"    server one {server.url.removeprefix('http://')}"
+    for shipped, changed in (
+        (r"^ +server-template.*$", place),
+        (r"^frontend unencrypted\n(?: .*\n)+", ""),
+        (r"(?:^ +bind .*\n)+", f"    bind {address}\n"),
+        (r"X-Forwarded-Proto https", "X-Forwarded-Proto http"),
+        (r" secure ", " "),
+    ):
+        written = re.sub(shipped, changed, written, flags=re.M)
+    (folder / "haproxy.cfg").write_text(written, encoding="utf-8")
+    log = folder / "haproxy.log"
+    with log.open("wb") as output:
+        command = ["haproxy", "-f", str(folder / "haproxy.cfg")]
+        proxy = subprocess.Popen(command, env=os.environ | {"HOSTNAME": "proxy"}, stdout=output, stderr=output)
+    try:
+        wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
+        yield replace(server, url=f"http://{address}")
+    finally:
+        proxy.terminate()
+        proxy.wait(timeout=30)
+
 
 CHAPTER = "sinusoidal-encoding"
 SECONDS = 60.0
