@@ -1,24 +1,18 @@
-"""A reader's journeys: a translation to a value of a head, the sentence of the home page, and a walk to the word."""
+"""A reader's walk: from the tokens to the word and back, into a cell and out, a head switched off and on again."""
 
 from __future__ import annotations
 
 import re
 from functools import cache
-from typing import Any
-from urllib.parse import parse_qs, urlencode, urlsplit
 
-import nbformat
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from ui.blocks.linked_sentences import recorded
 from ui.chapter.contents import WALK_STAGES
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.walk import walk_writing
 from viz_core.lab.walk_records import Walk
-from viz_core.pretrained import Translator, load
-from viz_core.trace import intervene, off
 
 START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
 SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"
@@ -152,151 +146,3 @@ def test_it_plays_through_to_the_end(page: Page, app_url: str) -> None:
     at(page, stage="logits", round=3, playing="false")
     page.get_by_role("button", name="Play").click()
     at(page, stage="choice", round=3, playing="false")  # the last step, at its end
-
-
-@pytest.fixture(scope="module")
-def translator() -> Translator:
-    return load("transformer-en-fr")
-
-
-def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str, translator: Translator) -> None:
-    """First nonsense, which gets a sentence and stays in the box."""
-    page.goto(f"{app_url}/transformer")
-    box = page.get_by_label("An English sentence")
-    box.fill("😀😀")
-    box.press("Enter")
-    expect(page.get_by_text("The model knows no word or sign in this text.")).to_be_visible()
-    expect(box).to_have_value("😀😀")
-    box.fill("I am happy.")
-    box.press("Enter")
-    result = translator.translate("I am happy.")
-    expect(page.get_by_role("heading", name=result.text)).to_be_visible()
-    assert parse_qs(urlsplit(page.url).query)["t-text"] == ["I am happy."]
-
-    word, first = page.locator(".predicted-word").first, result.words[0]
-    expect(word).to_contain_text(first.text)
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    tip = word.locator(".predicted-tip")
-    expect(tip).to_be_hidden()
-    word.focus()  # as the Tab key and a tap do
-    expect(tip).to_be_visible()
-    expect(tip).to_contain_text(first.rivals[0].text)
-    page.locator(".predicted-word").nth(1).focus()
-    expect(tip).to_be_hidden()
-    page.locator(".predicted-word").nth(1).blur()  # what lies behind a word lies over the maps
-
-    page.get_by_role("tab", name="Cross").click()
-    page.locator('button[data-layer="1"][data-head="3"]').click()
-    page.wait_for_url(re.compile(r"head=cross\.1\.3"))
-    page.get_by_role("application").focus()
-    page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
-    page.keyboard.press("ArrowRight")
-    # Not the summary that is announced when a map opens.
-    announcement = page.locator("[aria-live]").filter(has_text="looks at")
-    expect(announcement).to_contain_text("Layer 2, head 4")
-    query, key, value = _parse(announcement.inner_text())
-    weights = result.trace["decoder.1.cross"].weights(head=3)[0]
-    row, column = result.target_tokens.index(query), result.source_tokens.index(key)
-    assert value == pytest.approx(float(weights[row, column]), abs=0.006)
-
-    page.locator(".st-key-section-worth summary").first.click()
-    reader = page.get_by_role("link", name="layer 1, head 5")  # named in the sentence under what heads are worth
-    reader.click()
-    page.wait_for_url(re.compile(r"head=cross\.0\.4"))
-    expect(page.locator('button[data-layer="0"][data-head="4"]')).to_have_attribute("aria-selected", "true")
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    page.go_back()
-    expect(page.locator('button[data-layer="1"][data-head="3"]')).to_have_attribute("aria-selected", "true")
-
-
-def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_changes(
-    page: Page, app_url: str, translator: Translator
-) -> None:
-    """Off by the thumbnail, in the address, with both translations to read; on again by the switch of the open head."""
-    text = "If it rains tomorrow, we will not go to the beach with the children."
-    with intervene({"decoder.2.cross": off(2)}):
-        without = translator.translate(text)
-    plain = translator.translate(text)
-    beach = "pas à la plage avec les enfants."
-    assert (plain.text, without.text) == (
-        f"S'il pleut demain, nous n'irons {beach}",
-        f"S'il pleut demain, nous ne irons {beach}",
-    )
-    page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
-    head = page.locator('button.head[data-layer="2"][data-head="2"]')
-    expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
-    head.hover()
-    thumbnail = page.get_by_role("switch", name="Switch off Layer 3, head 3").first
-    thumbnail.click()
-    page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
-    expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")
-    for name, word in (("with", "n'"), ("without", "ne")):
-        expect(page.locator(f".st-key-translation-{name}")).to_contain_text(word)
-    expect(head).to_have_class(re.compile(r"\boff\b"))
-    page.locator("[data-part=openSwitch]").click()
-    expect(page.locator(".st-key-translation-without")).to_have_count(0)
-    expect(head).not_to_have_class(re.compile(r"\boff\b"))
-
-
-def _parse(announcement: str) -> tuple[str, str, float]:
-    """Query, key and value of "Layer 2, head 4: suis looks at am, 0.71."."""
-    found = re.search(r": (?P<query>.+) looks at (?P<key>.+), (?P<value>\d\.\d+)\.", announcement)
-    assert found, announcement
-    return found["query"], found["key"], float(found["value"])
-
-
-def test_files_in_a_row_are_each_saved_and_the_notebook_opens_what_was_open(page: Page, app_url: str) -> None:
-    """Equal answers to equal requests used not to reach the view, and a view built anew forgot its request."""
-    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.3&pin=q1")
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    for kind in ("page", "page", "notebook"):
-        page.locator("[data-part=exports] summary").click()
-        with page.expect_download() as download:
-            page.locator(f"[data-export={kind}]").click()
-        if kind == "page":
-            assert "<title>Attention Atlas" in download.value.path().read_text(encoding="utf-8")
-    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.ipynb"
-    names: dict[str, Any] = {}
-    for cell in nbformat.read(download.value.path(), as_version=4).cells[1:]:
-        exec(cell.source, names)
-    shown = names["shown"]
-    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
-    assert names["run"].source_tokens[:2] == ("I", "lost")
-
-
-PRESSED = ".word[aria-pressed=true]"
-
-
-def word(page: Page, line: str, text: str) -> Locator:
-    return page.locator(f"[data-part={line}] .word").filter(has_text=re.compile(rf"^{text}(\d+%)?$"))
-
-
-def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
-    page.goto(app_url)
-    stored = recorded()
-    noir, black = stored["lines"][1].index("noir"), stored["lines"][0].index("black")
-    expect(page.locator(PRESSED)).to_have_text("noir")  # the order of these two words changes: it opens on that
-    expect(word(page, "first", "black")).to_have_text(f"black{stored['across']['weights'][noir][black]:.0%}")
-    assert page.locator(".sentences path").count() >= 1
-    page.context.set_offline(True)
-    word(page, "second", "chat").hover()
-    expect(page.locator(PRESSED)).to_have_text("chat")
-    expect(page.locator("[data-part=say]")).to_contain_text("“cat”")
-    word(page, "first", "bed").click()
-    expect(word(page, "second", "lit")).to_have_attribute("data-lit", "")
-    page.keyboard.press("ArrowLeft")
-    expect(page.locator(PRESSED)).to_have_text("my")
-    page.keyboard.press("ArrowDown")
-    expect(page.locator("[data-part=second] " + PRESSED)).to_have_count(1)
-    page.context.set_offline(False)
-
-
-def test_another_sentence_is_translated_on_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(app_url)
-    page.get_by_label("Your sentence").fill("I'm home.")
-    page.get_by_label("Your sentence").press("Enter")
-    word(page, "second", "suis").click()
-    expect(page.locator(PRESSED)).to_have_text("suis")
-    assert "h-text=I%27m+home." in page.url
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
