@@ -28,7 +28,11 @@ VERSIONS = {
     "torch==2.15.0": (),
 }
 """Versions that docs/library.md says are tested, with what pip is given besides."""
-SAMPLE = ("tests/viz_core/hub/test_layouts.py", "tests/viz_core/lab/test_sinks.py")
+SAMPLE = (
+    *("tests/viz_core/hub/test_layouts.py", "tests/viz_core/lab/test_sinks.py"),
+    *("-k", "tokenizer or tokens or token_ids or architecture or ones_own or two_spans or a_frame"),
+)
+"""Arguments of pytest: tests that build their models from what every one of these versions has."""
 
 
 def allowed(package: str) -> Requirement:
