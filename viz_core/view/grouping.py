@@ -57,7 +57,7 @@ def group_calls(
                 stack,
                 source,
                 _named(num_queries, _of(tokens, stack)),
-                _key_names(members[0], other, these),
+                _key_names(members[0], other, these, beside=_of(tokens, other_stack(stack, stacks))),
                 tuple(members),
                 row,
             )
@@ -193,11 +193,14 @@ def _of(tokens: Names | None, stack: str) -> Sequence[object] | None:
     return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
 
 
-def _key_names(call: AttentionCall, *names: Sequence[object] | None) -> tuple[str, ...]:
+def _key_names(
+    call: AttentionCall, *names: Sequence[object] | None, beside: Sequence[object] | None
+) -> tuple[str, ...]:
     """Return names of the keys, those that are no tokens of the text too, where the queries are its tokens.
 
     A learned sink is "sink", what precedes the text is counted back from it (-1: just before it), and a block of
-    tokens is named by its first and last.
+    tokens is named by its first and last. Keys of one softmax over both stacks (T5Gemma 2) are a decoder's tokens,
+    then those of its encoder, `beside`.
     """
     covers, has_sink = getattr(call.source, "covers", None), getattr(call.source, "has_sink", False)
     spans = [] if covers is None else covers.tolist()
@@ -209,9 +212,17 @@ def _key_names(call: AttentionCall, *names: Sequence[object] | None) -> tuple[st
         num_before = call.num_keys - call.num_queries - len(spans)
         if some is not None and all(each is None or len(each) != call.num_keys for each in names):
             own = _named(len(some), some)
+            if num_before != has_sink and not _follows(call, num_before):
+                fits = beside is not None and len(beside) == num_before and beside is not some
+                return (*own, *_named(num_before, beside)) if fits else _named(call.num_keys)
             before = ["sink" if has_sink and not i else str(i - num_before) for i in range(num_before)]
             return (*before, *own, *(f"{own[a]}…{own[b - 1]}" if b - a > 1 else own[a] for a, b in spans))
     return _named(call.num_keys, *names)
+
+
+def _follows(call: AttentionCall, num_before: int) -> bool:
+    """Whether queries follow so many keys: the first of several attends to none after its own."""
+    return call.num_queries > 1 and not call.weights(queries=0)[..., num_before + 1 :].any()
 
 
 def _named(count: int, *names: Sequence[object] | None) -> tuple[str, ...]:

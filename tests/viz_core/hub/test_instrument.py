@@ -267,3 +267,21 @@ def test_keys_before_the_text_are_counted_back_from_it() -> None:
     assert group_calls(trace, ["a", "b"])[0].key_tokens == ("-3", "-2", "-1", "a", "b")
     assert group_calls(trace, list("vwxyz"))[0].key_tokens == tuple("vwxyz")
     assert group_calls(trace)[0].key_tokens == tuple("01234")
+
+
+@torch.no_grad()
+def test_one_softmax_over_two_sequences_names_both() -> None:
+    text = {**SIZES, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 8, "layer_types": ["full_attention"] * 2}
+    vision = {**SIZES, "image_size": 16, "patch_size": 4}
+    config = transformers.T5Gemma2Config(
+        encoder={"text_config": text, "vision_config": vision, "mm_tokens_per_image": 4}, decoder=text
+    )
+    model = transformers.T5Gemma2Model(config).eval()
+    instrument(model)
+    with record() as trace:
+        model(input_ids=torch.tensor([[5, 6, 7, 8]]), decoder_input_ids=torch.tensor([[5, 6]]))
+    names = {"encoder": list("abcd"), "decoder": ["x", "y"]}
+    joint = next(group for group in group_calls(trace, names) if group.calls[0].stack == "decoder")
+    assert joint.key_tokens == ("x", "y", *"abcd")
+    assert not joint.calls[0].weights(queries=0)[..., 1].any()  # y comes after x
+    assert joint.calls[0].weights(queries=0)[..., 2:].all()
