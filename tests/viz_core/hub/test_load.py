@@ -70,6 +70,14 @@ def test_a_pickle_is_never_opened(copy: Tiny, refused: Refused) -> None:
     refused(path, "no weights")
 
 
+@pytest.mark.parametrize(("file", "form"), [("model-q4.gguf", "llama.cpp"), ("weights.npz", "MLX")])
+def test_a_file_of_another_format_says_what_to_load(file: str, form: str, tmp_path: Path, refused: Refused) -> None:
+    """Alone, and in a folder without a config.json."""
+    (tmp_path / file).touch()
+    for path in (tmp_path, tmp_path / file):
+        refused(path, f"{file}.* format of {form}|format of {form}.*{file}")
+
+
 def test_a_model_of_mlx_says_what_to_load(copy: Tiny, refused: Refused) -> None:
     path = change(copy("llama") / "config.json", quantization={"group_size": 64, "bits": 4})
     refused(path, "format of MLX.* Load the model that they were made from")

@@ -46,9 +46,14 @@ class ModelFiles:
 
 def read_folder(path: Path, name: str) -> ModelFiles:
     """Check a folder before anything of it is loaded."""
+    if path.is_file():  # of another format it says what to do
+        check_weight_names([path.name], name)
     if not path.is_dir():
         raise HubError("There is no folder for {name}.", name=name)
     check_regular(path, name)
+    foreign = any(file.suffix in (".gguf", ".npz") for file in path.iterdir())
+    if foreign and not (path / "config.json").is_file():  # as llama.cpp and MLX have it
+        _find_weights(path, name)
     config = read_json(path / "config.json", name)
     check_config(config, name)
     for file in PROCESSORS:
