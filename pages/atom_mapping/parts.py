@@ -44,7 +44,7 @@ _MAX_CHARACTERS = 600
 
 
 @lru_cache(maxsize=2)
-def _recorded(name: str) -> dict[str, Any]:
+def results(name: str) -> dict[str, Any]:
     """Results of `python -m recipes atom-maps`."""
     path = ASSETS / "atoms" / f"{name}.json"
     with reading(path):
@@ -54,13 +54,13 @@ def _recorded(name: str) -> dict[str, Any]:
 
 def reactions() -> dict[str, Any]:
     """The twenty reactions, each by version."""
-    found: dict[str, Any] = _recorded("reactions")["reactions"]
+    found: dict[str, Any] = results("reactions")["reactions"]
     return found
 
 
 def numbers_of(data: Literal["golden", "twenty"]) -> dict[str, Any]:
     """Scores of all heads on the reactions mapped by hand, or on the twenty."""
-    return _recorded("scores") if data == "golden" else _recorded("reactions")["scores"]
+    return results("scores") if data == "golden" else results("reactions")["scores"]
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Choice:
 
 def choose_reaction(chapter: Chapter) -> tuple[Choice, str]:
     """Draw the controls; return what they ask for, and what is broken of it."""
-    controls, best = chapter.controls, tuple(_recorded("reactions")["head"])
+    controls, best = chapter.controls, tuple(results("reactions")["head"])
     name = str(controls.select("reaction", (*reactions(), OWN), FIRST))
     version, text, broken = "canonical", "", ""
     if name == OWN:
@@ -89,7 +89,12 @@ def choose_reaction(chapter: Chapter) -> tuple[Choice, str]:
     else:
         version = str(controls.choice("version", ("canonical", "reordered"), "canonical"))
     with controls.more():
-        names = {f"{i + 1}.{j + 1}": head_place(i + 1, j + 1) for i in range(12) for j in range(8)}
+        accuracies = numbers_of("golden")["heads"]["mean"]
+        names = {
+            f"{i + 1}.{j + 1}": chapter.words("head-option", head=head_place(i + 1, j + 1), accuracy=f"{share:.0%}")
+            for i, row in enumerate(accuracies)
+            for j, share in enumerate(row)
+        }
         head = str(controls.select("head", tuple(names), f"{best[0] + 1}.{best[1] + 1}", names.__getitem__))
         layer, _, number = head.partition(".")
         choice = Choice(name, version, text, (int(layer) - 1, int(number) - 1))
@@ -136,7 +141,7 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
     try:
         reaction = read_reaction(entry["smiles"])
         masked = () if setting else choice.masked  # a broken reaction has other atoms
-        recorded = "weights" in entry and not masked and choice.head == tuple(_recorded("reactions")["head"])
+        recorded = "weights" in entry and not masked and choice.head == tuple(results("reactions")["head"])
         asked = (entry["smiles"], *choice.head, masked)
         weights = np.array(entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, *asked))
         molecules = entry.get("molecules") or _molecules(chapter, reaction)
@@ -209,7 +214,7 @@ def table(chapter: Chapter) -> None:
     """Draw accuracies side by side, and the kinds of errors."""
     scores, words = numbers_of("golden"), chapter.words
     columns, rows = words.group("column"), []
-    layer, head = _recorded("reactions")["head"]
+    layer, head = results("reactions")["head"]
     places = {name: head_place(*(each + 1 for each in scores[key])) for name, key in _PLACES.items()}
     own = {"atoms": {part: scores["heads"][part][layer][head] for part in ("mean", "low", "high")}}
     read = head_place(layer + 1, head + 1)  # the one that RXNMapper reads
@@ -249,7 +254,7 @@ def maps(chapter: Chapter, choice: Choice) -> None:
 
 def switched_off(chapter: Chapter) -> None:
     """Draw what switching heads off costs where a product atom is hidden."""
-    recorded, words = _recorded("reactions"), chapter.words
+    recorded, words = results("reactions"), chapter.words
     scores = recorded["scores"]
     names = {
         "head": head_place(*(each + 1 for each in recorded["head"])),
@@ -261,8 +266,12 @@ def switched_off(chapter: Chapter) -> None:
         {columns["off"]: words(f"off.{name}", **names), columns["probability"]: _with_interval(found, words.language)}
         for name, found in recorded["off"].items()
     ]
+
+    def table() -> None:
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+
     chapter.text("off", **names)
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+    chapter.exercise("worth", reveal=table)
 
 
 def twenty(chapter: Chapter) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from pages.atom_mapping.parts import count_right, numbers_of, reactions
+from pages.atom_mapping.parts import count_right, numbers_of, reactions, results
 from tests.pages.reading import claim_names, drawn, places
 from tests.visits import Visits
 from ui.text.words import load_words
@@ -64,6 +64,10 @@ def test_the_words_agree_with_the_scores() -> None:
     assert [tuple(place) for place in np.argwhere(means >= 0.7)] == [(layer, 5) for layer in range(2, 12)]
     assert np.delete(means, 5, axis=1).max() < 0.535
     assert numbers_of("golden")["best_minus_next"]["low"] < 0 < numbers_of("golden")["best_minus_next"]["high"]
+    off = {name: 100 * found["mean"] for name, found in results("reactions")["off"].items()}
+    assert [round(off[name], 1) for name in ("none", "own", "everywhere")] == [88.1, 86.8, 63.9]
+    assert round(off["none"] - off["own"]) == 1
+    assert 23 < off["none"] - off["everywhere"] < 27
     for versions in reactions().values():
         assert count_right(versions.get("missing", versions["canonical"])) <= len(versions["canonical"]["truth"])
         assert all([] not in each["truth"] for name, each in versions.items() if name != "missing")
