@@ -88,6 +88,7 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
     head.hover()
     thumbnail = page.get_by_role("switch", name="Switch off Layer 3, head 3").first
+    expect(page.locator("[data-part=openName]").first).to_have_text("Layer 3, head 3: aligns words")
     thumbnail.click()
     page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
     expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")

@@ -79,7 +79,7 @@ export function pictureOf(/** @type {View} */ view, input, id, layer, want = tru
   if (!part) return null;
   const [heads, rows, columns] = part.shape;
   const of = (head) => part.values.subarray(head * rows * columns, (head + 1) * rows * columns);
-  return { heads, rows, columns, of, measures: part.measures, most: part.most };
+  return { heads, rows, columns, of, measures: part.measures, patterns: part.patterns, most: part.most };
 }
 
 /** Ask for the pictures of the open group. */

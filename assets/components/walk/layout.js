@@ -167,10 +167,18 @@ export function pictureOf(walk, box) {
   return made.get(key);
 }
 
+const OUTLIERS = 0.01; // of the values, which have the last colour: one alone would leave all others white
+
+/** The value that signed colours reach to: all but the largest are within it. */
+export function limitOf(values) {
+  const sizes = Float32Array.from(values, Math.abs).sort();
+  return sizes.at(-1 - Math.floor(OUTLIERS * sizes.length)) || sizes.at(-1) || 1;
+}
+
 function paint(walk, box) {
   const { values, columns } = numbersOf(walk, box);
   const weights = box.kind === "matrix" && !box.signed;
-  const limit = weights ? 1 : Math.max(...values.map(Math.abs)) || 1;
+  const limit = weights ? 1 : limitOf(values);
   return fill(columns, box.rows, weights ? WEIGHTS : SIGNED, (i) => (weights ? values[i] : 0.5 + values[i] / limit / 2));
 }
 

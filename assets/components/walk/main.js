@@ -5,7 +5,7 @@ import { fillIn } from "../shared/elements.js";
 import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 import { drawWorld } from "./draw.js";
 import { listen, listenToStage, readPlace, readWalk, writePlace } from "./input.js";
-import { around, between, boxesOf, cellOf, ease, fit, layOut, numbersOf } from "./layout.js";
+import { around, between, boxesOf, cellOf, ease, fit, layOut, limitOf as limitOfValues, numbersOf } from "./layout.js";
 import { duration, findStep, openingOf, showWords, stepsOf } from "./say.js";
 
 const MOVE = 700; // ms of a camera's move
@@ -295,7 +295,7 @@ function titleOf(view, box) {
 
 const limits = new WeakMap();
 function limitOf(view, box) {
-  if (!limits.has(box)) limits.set(box, Math.max(...numbersOf(view.walk, box).values.map(Math.abs)) || 1);
+  if (!limits.has(box)) limits.set(box, limitOfValues(numbersOf(view.walk, box).values));
   return limits.get(box);
 }
 
