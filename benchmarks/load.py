@@ -50,6 +50,8 @@ class Answer:
     retries: int
     view: bytes | None  # as it was sent, to be checked when all is over
     error: str | None
+    messages: int = 0
+    size: int = 0  # of the messages, in bytes
 
 
 async def converse(visitor: Visitor, text: str) -> Answer:
@@ -63,7 +65,7 @@ async def converse(visitor: Visitor, text: str) -> Answer:
                 shown = await visitor.click("Try again")
     except (OSError, TimeoutError, KeyError) as error:
         return Answer(text, time.perf_counter() - begun, retries, None, f"{type(error).__name__}: {error}")
-    return Answer(text, time.perf_counter() - begun, retries, *_seen(shown))
+    return Answer(text, time.perf_counter() - begun, retries, *_seen(shown), shown.messages, shown.size)
 
 
 def _seen(shown: Shown) -> tuple[bytes | None, str | None]:
@@ -146,6 +148,8 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
         Row(f"{about}: 95% of sentences to maps", "s", (late,), target=LATE),
         Row(f"{about}: one answer every", "s", (spent.seconds / len(answers),), target=1 / A_SECOND),
         Row(f"{about}: processor's time for one", "s", (spent.cpu_seconds / len(answers),), target=CPU),
+        Row(f"{about}: messages of one", "messages", tuple(answer.messages for answer in answers)),
+        Row(f"{about}: bytes of one", "kB", tuple(answer.size / 1e3 for answer in answers)),
         Row(f"{about}: cores kept busy by the server", "cores", (spent.cpu_seconds / spent.seconds,)),
         Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)),
     ]

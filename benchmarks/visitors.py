@@ -30,9 +30,16 @@ class Shown:
     failed: list[str] = field(default_factory=list)
     sliders: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)  # of every control there is
+    fragments: dict[str, str] = field(default_factory=dict)  # by the id of a control: the part that it runs again
+    messages: int = 0
+    size: int = 0  # of all messages, in bytes
 
-    def take(self, element: Element) -> None:
-        """Count one element in."""
+    def keeping_controls(self) -> Shown:
+        """What is there when a part begins to run again: of the rest the controls."""
+        return Shown(inputs={**self.inputs}, buttons={**self.buttons}, fragments={**self.fragments})
+
+    def take(self, element: Element, fragment: str = "") -> None:
+        """Count one element in, which a fragment drew if one is named."""
         kind = element.WhichOneof("type")
         if kind == "bidi_component" and element.bidi_component.component_name == VIEW:
             self.views.append(element.bidi_component.bytes)
@@ -50,6 +57,7 @@ class Shown:
             self.failed.append(element.exception.type)
         if kind is not None and getattr(getattr(element, kind), "id", ""):
             self.ids.append(getattr(element, kind).id)
+            self.fragments[self.ids[-1]] = fragment
 
 
 class Visitor:
@@ -80,15 +88,16 @@ class Visitor:
         """
         key = self.shown.inputs[label]
         self._widgets[key] = WidgetState(id=key, string_value=text)
-        return await self._run()
+        return await self._run(key)
 
     async def click(self, label: str) -> Shown:
         """Click a button. Raises KeyError as `type` does."""
         key = self.shown.buttons[label]
-        return await self._run(WidgetState(id=key, trigger_value=True))
+        return await self._run(key, WidgetState(id=key, trigger_value=True))
 
-    async def _run(self, *triggers: WidgetState) -> Shown:
+    async def _run(self, control: str = "", *triggers: WidgetState) -> Shown:
         message = BackMsg()
+        message.rerun_script.fragment_id = self.shown.fragments.get(control, "")
         message.rerun_script.page_name, message.rerun_script.query_string = self._place
         if self._timezone:
             message.rerun_script.context_info.timezone = self._timezone
@@ -107,13 +116,17 @@ class Visitor:
             data = await self._socket.recv()
             if isinstance(data, str):
                 continue
+            self.shown.messages += 1
+            self.shown.size += len(data)
             answer = ForwardMsg.FromString(data)
             kind = answer.WhichOneof("type")
             if kind == "new_session":
-                self.shown, begun = Shown(), True  # a rerun begins anew
+                # A rerun begins anew.
+                self.shown = self.shown.keeping_controls() if answer.metadata.run.fragment_ids else Shown()
+                self.shown.messages, self.shown.size, begun = 1, len(data), True
                 self.session = answer.new_session.initialize.session_id
             elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":
-                self.shown.take(answer.delta.new_element)
+                self.shown.take(answer.delta.new_element, answer.delta.fragment_id)
             elif kind == "script_finished" and begun and answer.script_finished != ForwardMsg.FINISHED_EARLY_FOR_RERUN:
                 return self.shown
 

@@ -22,13 +22,19 @@ def linked(text: str) -> dict[str, Any]:
     return or_explain(home, lambda: compute(text, home.words.language)) or stored
 
 
+@st.fragment  # another sentence changes nothing else
+def sentence() -> None:
+    """Draw two sentences to point at, and the line to type one in."""
+    place = st.container(key="live-sentence")  # the sentence is typed below what it gives
+    with st.container(key="own-sentence"):
+        text = Controls(home.words).text("text", recorded()["text"], max_chars=200)
+    with place:
+        draw_sentences(home.words, linked(text))
+
+
 home = Frame("home")
 home.question()
-place = st.container(key="live-sentence")  # the sentence is typed below what it gives
-with st.container(key="own-sentence"):
-    text = Controls(home.words).text("text", recorded()["text"], max_chars=200)
-with place:
-    draw_sentences(home.words, linked(text))
+sentence()
 with st.container(horizontal=True, key="begin"):
     tour_link()
     home.next()

@@ -1,6 +1,7 @@
 """The Transformer: type English, read French, open every head."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import cache, partial
 
 import streamlit as st
@@ -123,66 +124,94 @@ with st.container(horizontal=True, key="overview"):
         chapter.definition()
         walk_link(current_language())
     small_walk(current_language(), height=120)
-with chapter.card("main"):
-    request = translation_inputs(chapter, MODEL)
-    with st.container(horizontal=True, vertical_alignment="bottom"):
-        broken = chapter.break_it("no-mask")
-        menu = heads_menu(chapter)
-    waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
+
+
+@dataclass
+class Shown:
+    """What the card shows now. The sections below are drawn when they are opened, and read it then.
+
+    Attributes:
+        off: the names of the heads that are off.
+    """
+
+    request: TranslationRequest
+    result: Translation
+    heads: HeadNames
+    off: tuple[str, ...]
+    groups: tuple[MapGroup, ...]
+    view: ViewState
+
+
+drawn: list[Shown] = []  # of this visit's last run of the whole page, and of its card since
+
+
+def sentence_and_maps() -> None:
+    """The card and what it gives. Alone of the page it runs again for another sentence, head or view.
+
+    An open section shows what the card does: then the whole page runs.
+    """
+    if drawn and chapter.any_open(sections):
+        st.rerun()
+    with chapter.card("main"):
+        request = translation_inputs(chapter, MODEL)
+        with st.container(horizontal=True, vertical_alignment="bottom"):
+            broken = chapter.break_it("no-mask")
+            menu = heads_menu(chapter)
+        waiting = st.container(key="waiting")  # messages come and go here, and move nothing below, nor take its focus
+        with waiting:
+            request, result = translate_or_keep(chapter, request)
+        written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
+    heads = HeadNames.of(result.trace)
+    with menu():
+        off = head_switches(chapter, heads)
+        contribution_kind = chapter.contributions_choice()
+        second, inputs = second_sentence(chapter, request, contribution_kind)
+    without = heads.read(off)
     with waiting:
-        request, result = translate_or_keep(chapter, request)
-    written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
+        groups = translation_maps(request, current_language())
+        shown = translation_maps(request, current_language(), contribution_kind) if contribution_kind else groups
+    with written:
+        if off:
+            show_both(chapter, request, result, off, without)
+        else:
+            show_result(result)
+            show_words(chapter, "said", result.words)
+    with maps:
+        if off and not second:
+            second, inputs = maps_without(request, off, without, contribution_kind)
+        view = aligning_head(groups)
+        if not broken:
+            view = chapter.attention_view(
+                shown,
+                view,
+                second=second,
+                inputs=inputs,
+                run_source=request.run_source,
+                off=without,
+                on_switch=partial(toggle_head, chapter, heads),
+                on_cell=partial(open_pair, groups),
+                contribution_kind=contribution_kind,
+            )
+            with menu():
+                head_buttons(chapter, heads, groups, view, off)
+        chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
+    drawn[:] = [Shown(request, result, heads, off, groups, view)]
 
-model = translator(MODEL)
-heads = HeadNames.of(result.trace)
-with menu():
-    off = head_switches(chapter, heads)
-    contribution_kind = chapter.contributions_choice()
-    second, inputs = second_sentence(chapter, request, contribution_kind)
-without = heads.read(off)
-with waiting:
-    groups = translation_maps(request, current_language())
-    shown = translation_maps(request, current_language(), contribution_kind) if contribution_kind else groups
-with written:
-    if off:
-        show_both(chapter, request, result, off, without)
-    else:
-        show_result(result)
-        show_words(chapter, "said", result.words)
-with maps:
-    if off and not second:
-        second, inputs = maps_without(request, off, without, contribution_kind)
-    view = aligning_head(groups)
-    if not broken:
-        view = chapter.attention_view(
-            shown,
-            view,
-            second=second,
-            inputs=inputs,
-            run_source=request.run_source,
-            off=without,
-            on_switch=partial(toggle_head, chapter, heads),
-            on_cell=partial(open_pair, groups),
-            contribution_kind=contribution_kind,
-        )
-        with menu():
-            head_buttons(chapter, heads, groups, view, off)
-    chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
 
+sections: dict[str, Callable[[Shown], None]] = {
+    "search": lambda now: search(chapter, translator(MODEL), now.request, now.result, now.groups),
+    "mask": lambda now: causal_mask(chapter, translator(MODEL), now.result, now.view),
+    "inside": lambda now: inside_the_encoder(chapter, translator(MODEL), now.request, now.result),
+    "lens": lambda now: lens(chapter, now.request, now.result),
+    "contributions": lambda now: about_contributions(chapter, now.request, now.result, now.groups, now.view),
+    "products": lambda now: products(chapter, now.request, now.groups, now.view),
+    "worth": lambda now: importance(chapter, translator(MODEL), now.heads, now.off),
+    "training": lambda _now: training(chapter, translator(MODEL)),
+    "parameters": lambda _now: sizes(chapter, translator(MODEL)),
+    "code": lambda now: code(chapter, now.result, now.groups, now.view),
+}
+chapter.fragment(sentence_and_maps)
 chapter.exercise("shape", collapsed=True)
 chapter.takeaways()
 chapter.next()
-chapter.deeper(
-    {
-        "search": lambda: search(chapter, model, request, result, groups),
-        "mask": lambda: causal_mask(chapter, model, result, view),
-        "inside": lambda: inside_the_encoder(chapter, model, request, result),
-        "lens": lambda: lens(chapter, request, result),
-        "contributions": lambda: about_contributions(chapter, request, result, groups, view),
-        "products": lambda: products(chapter, request, groups, view),
-        "worth": lambda: importance(chapter, model, heads, off),
-        "training": lambda: training(chapter, model),
-        "parameters": lambda: sizes(chapter, model),
-        "code": lambda: code(chapter, result, groups, view),
-    }
-)
+chapter.deeper({name: partial(lambda draw: draw(drawn[0]), draw) for name, draw in sections.items()})

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
@@ -10,6 +11,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from benchmarks.visitors import Shown, visit
 from ui.blocks.linked_sentences import recorded
 from viz_core.pretrained import Translator, load
 from viz_core.trace import intervene, off
@@ -162,3 +164,39 @@ def test_another_sentence_is_translated_on_a_phone(page: Page, app_url: str) -> 
     expect(page.locator(PRESSED)).to_have_text("suis")
     assert "h-text=I%27m+home." in page.url
     assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
+
+
+def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
+    """In messages as browsers get them: less than half of those of the page, and a third of their bytes."""
+
+    async def typed() -> tuple[Shown, list[Shown]]:
+        async with visit(app_url, timezone="Europe/Paris") as visitor:
+            opened = await visitor.open("transformer")
+            while "An English sentence" not in opened.inputs:  # the first visit of a new server loads the model
+                opened = await visitor.open("transformer")
+            texts = ("The old dog was late.", "My father likes the sea.")
+            return opened, [await visitor.type("An English sentence", text) for text in texts]
+
+    opened, answers = asyncio.run(typed())
+    for answer in answers:
+        assert not answer.failed
+        assert len(answer.views) == 1
+        assert answer.messages < opened.messages / 2
+        assert answer.size < opened.size / 3
+
+
+def test_an_open_section_follows_the_sentence(page: Page, app_url: str, translator: Translator) -> None:
+    """Opened before the sentence is typed, and after it."""
+    for first in (True, False):
+        page.goto(f"{app_url}/transformer" + ("?t-open-search=true" if first else ""))
+        box = page.get_by_label("An English sentence")
+        text = "My father likes the sea." if first else "The old dog was late."
+        box.fill(text)
+        box.press("Enter")
+        result = translator.translate(text)
+        expect(page.get_by_role("heading", name=result.text)).to_be_visible()
+        section = page.locator(".st-key-section-search")
+        if not first:
+            section.locator("summary").click()
+        score = f"{-result.log_probability:.2f}"
+        expect(section.get_by_text(re.compile(f"−{re.escape(score)}")).first).to_be_visible(timeout=30_000)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import streamlit as st
 
@@ -44,6 +44,10 @@ class Deeper(Content):
                 with st.container(key=f"section-{name}"):
                     label = _label(self.common(title), self.common(f"{title}.about"))
                     self.parts.expander(f"open-{name}", label, None, draw, everything)
+
+    def any_open(self, sections: Collection[str]) -> bool:
+        """Return whether one of these sections was open when the page was drawn, or is to be."""
+        return any(st.session_state.get(self.controls.key(f"open-{name}")) for name in sections)
 
     def _review(self) -> None:
         draw_review([self.words.chapter], "questions", "review")
