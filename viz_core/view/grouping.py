@@ -37,14 +37,10 @@ def group_calls(
         keys: keys of each stack's self-attention where they are others than these (what a decoder has read, while its
             queries are what it writes); of one stack, keys of whatever kind.
     """
-    found: dict[tuple[str, str, int, int, str], list[AttentionCall]] = {}
-    for call in calls:
-        covers = getattr(call.source, "covers", None)
-        own = "" if covers is None else str(covers.tolist())
-        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys, own), []).append(call)
+    found = [(group[0].stack, group[0].kind, group) for group in calls_of_a_size(calls)]
     stacks = list(dict.fromkeys([*(tokens if isinstance(tokens, Mapping) else ()), *(stack for stack, *_ in found)]))
     groups = []
-    for number, ((stack, kind, num_queries, *_), members) in enumerate(found.items()):
+    for number, (stack, kind, members) in enumerate(found):
         source = other_stack(stack, stacks) if kind == "cross" else stack
         # Of one sequence nobody knows whether it is what cross-attention looks at.
         known = kind != "cross" or (source != stack and isinstance(tokens, Mapping))
@@ -56,8 +52,8 @@ def group_calls(
                 f"{stack} {kind}" if stack != kind else stack,
                 stack,
                 source,
-                _named(num_queries, _of(tokens, stack)),
-                _key_names(members[0], other, these, beside=_of(tokens, other_stack(stack, stacks))),
+                _named(members[0].num_queries, _of(tokens, stack)),
+                key_names(members[0], other, these, beside=_of(tokens, other_stack(stack, stacks))),
                 tuple(members),
                 row,
             )
@@ -193,9 +189,17 @@ def _of(tokens: Names | None, stack: str) -> Sequence[object] | None:
     return tokens.get(stack) if isinstance(tokens, Mapping) else tokens
 
 
-def _key_names(
-    call: AttentionCall, *names: Sequence[object] | None, beside: Sequence[object] | None
-) -> tuple[str, ...]:
+def calls_of_a_size(calls: Iterable[AttentionCall]) -> list[tuple[AttentionCall, ...]]:
+    """Return calls by stack, kind, size of map and what their keys cover, in the order of the first ones."""
+    found: dict[tuple[object, ...], list[AttentionCall]] = {}
+    for call in calls:
+        covers = getattr(call.source, "covers", None)
+        blocks = "" if covers is None else str(covers.tolist())
+        found.setdefault((call.stack, call.kind, call.num_queries, call.num_keys, blocks), []).append(call)
+    return [tuple(members) for members in found.values()]
+
+
+def key_names(call: AttentionCall, *names: Sequence[object] | None, beside: Sequence[object] | None) -> tuple[str, ...]:
     """Return names of the keys, those that are no tokens of the text too, where the queries are its tokens.
 
     A learned sink is "sink", what precedes the text is counted back from it (-1: just before it), and a block of

@@ -11,6 +11,7 @@ from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.call import OneText
 from viz_core.view.components import group_labels
+from viz_core.view.grouping import calls_of_a_size, key_names
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import DisplayOptions, ViewState
 
@@ -39,21 +40,24 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             rows = columns = "patches"
         elif run.patches and maps.frame is None:
             rows = columns = "text-and-patches"
-        groups.append(
-            MapGroup(
-                maps.id,
-                labels.get(maps.id, maps.id),
-                labels[rows],
-                labels[columns],
-                tuple(token.label for token in maps.query_tokens),
-                tuple(token.label for token in maps.key_tokens),
-                maps.calls,
-                query_words=None if seen else token_words(maps.query_tokens),
-                key_words=None if seen else token_words(maps.key_tokens),
-                image=seen,
-                provenance=run.made,
+        queries, keys = (tuple(token.label for token in side) for side in (maps.query_tokens, maps.key_tokens))
+        for number, calls in enumerate(calls_of_a_size(maps.calls)):  # several where layers compress keys
+            fits, again = calls[0].num_keys == len(keys), f"-{number + 1}" if number else ""
+            groups.append(
+                MapGroup(
+                    maps.id + again,
+                    labels.get(maps.id, maps.id) + again.replace("-", " "),
+                    labels[rows],
+                    labels[columns],
+                    queries,
+                    keys if fits else key_names(calls[0], queries, beside=None),
+                    calls,
+                    query_words=None if seen else token_words(maps.query_tokens),
+                    key_words=None if seen or not fits else token_words(maps.key_tokens),
+                    image=seen,
+                    provenance=run.made,
+                )
             )
-        )
     return tuple(groups)
 
 

@@ -22,10 +22,12 @@ from tests.viz_core.hub.families import (
     in_memory,
     inputs_of,
     output_of,
+    save_tokenizer,
 )
-from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, restore
+from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, load_hub, restore
 from viz_core.trace import load_trace, record, save_trace, site_of
 from viz_core.view.grouping import group_calls
+from viz_core.view.hub import open_run
 
 IDS = torch.tensor([[5, 6, 7]])
 SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
@@ -253,6 +255,22 @@ def test_keys_that_are_no_tokens_have_names(tmp_path: Path) -> None:
         assert local == ("sink", *words)
         assert sparse == (*local, "a…d", "a…h")  # a block of compressed sparse attention covers the one before it too
         assert heavy == (*local, "a…d", "e…h")
+
+
+def test_a_run_of_such_a_model_has_a_group_for_each_size(tmp_path: Path) -> None:
+    sizes = {**V4, "vocab_size": 400, "bos_token_id": 1, "eos_token_id": 2}
+    transformers.DeepseekV4ForCausalLM(transformers.DeepseekV4Config(**sizes)).save_pretrained(tmp_path)
+    save_tokenizer("bytes", tmp_path, ends=False)
+    run = load_hub(tmp_path).run("The cat sat on the mat")
+    groups, _ = open_run(run, "en")
+    n = len(run.tokens)
+    assert [(group.id, len(group.key_tokens)) for group in groups] == [
+        ("decoder-self", n + 1),
+        ("decoder-self-2", n + 1 + n // 4),
+        ("decoder-self-3", n + 1 + n // 4),
+    ]
+    assert groups[1].key_tokens[n + 1] == groups[2].key_tokens[n + 1] != groups[2].key_tokens[n + 2]
+    assert run.view()
 
 
 @torch.no_grad()
