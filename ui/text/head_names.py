@@ -35,7 +35,7 @@ def head_title(name: str, with_kind: bool = True) -> str:
     return _head_title(TEXT, name, with_kind, current_language())
 
 
-@lru_cache(maxsize=2048)
+@lru_cache(maxsize=256)
 def _head_title(_folder: Path, name: str, with_kind: bool, language: str) -> str:
     """The same, for a language: a list of all heads of a model has it a hundred times."""
     words = load_words("common", language)
