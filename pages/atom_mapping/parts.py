@@ -142,8 +142,8 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         reaction = read_reaction(entry["smiles"])
         masked = () if setting else choice.masked  # a broken reaction has other atoms
         recorded = "weights" in entry and not masked and choice.head == tuple(results("reactions")["head"])
-        asked = (entry["smiles"], *choice.head, masked)
-        weights = np.array(entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, *asked))
+        inputs = (entry["smiles"], *choice.head, masked)
+        weights = np.array(entry["weights"] if recorded else evaluate_model(model_spec(), head_weights, *inputs))
         molecules = entry.get("molecules") or _molecules(chapter, reaction)
     except ValueError as error:  # what is wrong with the text, or more tokens than the model takes
         st.warning(explain(error), icon=":material/edit:")

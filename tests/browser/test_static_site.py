@@ -2,27 +2,20 @@
 
 from __future__ import annotations
 
-import html
-import re
-from pathlib import Path
 from typing import Any
-from urllib.parse import parse_qsl, urlsplit
 
 import pytest
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
-from benchmarks.serving import ROOT
 from benchmarks.static_site import (
     APP,
     IN_BROWSER,
-    SUB_PATH,
     WRITTEN,
     map_difference,
     wait_until_ready,
     written_difference,
 )
 from tests.browser.accessibility import check_first_visit
-from viz_core import view
 from viz_core.hub import HubModel, HubRun, Sampling, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.pretrained import Translator, load
@@ -148,58 +141,6 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(
     expect(newcomer.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
 
 
-def test_a_saved_live_view_shows_itself(alone: Page, site: str, site_folder: Path, shipped: Translator) -> None:
-    with intervene({"decoder.2.cross": off(1)}):
-        found = shipped.translate("the letter", beam=4)
-    saved = site_folder / SUB_PATH / "live.html"
-    for map_only in (False, True):
-        view(found).save(saved, live=".", map_only=map_only)
-        alone.goto(f"{site}live.html")
-        frame = alone.frame_locator("iframe")
-        expect(frame.locator("html")).to_have_attribute("data-off", "cross.2.1")
-        expect(frame.locator("[data-part=result]")).to_have_text(found.text)
-        assert frame.get_by_role("grid").is_visible() is not map_only
-        check_height(alone.locator("iframe"))
-    saved.unlink()
-
-
-FITS = """async (frame) => {
-  const { body, documentElement: page } = frame.contentDocument;
-  const sizes = () => [body.offsetHeight, page.scrollHeight, page.scrollWidth];
-  const excess = () => sizes().map((size, i) => size - (i < 2 ? frame.clientHeight : frame.clientWidth));
-  const isOff = () => excess().some((each) => Math.abs(each) > 1);
-  for (let i = 0; i < 100 && isOff(); i += 1) await new Promise((done) => setTimeout(done, 50));
-  return excess();
-}"""
-
-
-def check_height(frame: Locator) -> None:
-    """The frame is as high as what it shows, to a pixel, and nothing in it is cut off or scrolls."""
-    assert all(abs(each) <= 1 for each in frame.evaluate(FITS))
-
-
-def test_the_embeds_of_the_documentation_are_ready(alone: Page, site: str, site_folder: Path) -> None:
-    text = (ROOT / "docs" / "site.md").read_text("utf-8")
-    embeds = re.findall(r"^\| [^|]+ \| `(\S+)` \|$", text, re.MULTILINE)
-    (script,) = re.findall(r"<script>.*?</script>", text, re.DOTALL)
-    assert len(embeds) == 6
-    host = site_folder / SUB_PATH / "host.html"
-    for embed in embeds:
-        src = html.escape(embed)
-        host.write_text(f'<!doctype html><iframe src="{src}" width="100%" height="900"></iframe>{script}', "utf-8")
-        alone.goto(f"{site}host.html")
-        frame = alone.frame_locator("iframe")
-        frame.locator("html[data-ready]").wait_for(state="attached")
-        asked = dict(parse_qsl(urlsplit(embed).fragment))
-        shown = dict(parse_qsl(urlsplit(frame.locator("html").evaluate("() => location.href")).fragment))
-        assert shown == asked, "what the view cannot show, or shows anyway"
-        assert not frame.get_by_role("alert").is_visible()
-        for width in (900, 640, 320):
-            alone.set_viewport_size({"width": width + 16, "height": 700})
-            check_height(alone.locator("iframe"))
-    host.unlink()
-
-
 SAME = (
     (
         "transformer.html#text=the+cat&beam=4&off=cross.2.1",
@@ -322,28 +263,6 @@ def test_a_sentence_typed_before_the_page_listens_is_translated(alone: Page, sit
     alone.unroute("**/transformer.js")
     wait_until_ready(alone)
     expect(alone.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
-
-
-def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
-    folder = site_folder / SUB_PATH
-    named = {
-        "transformer": ("Tatoeba", "CC BY 2.0"), "view": ("Tatoeba", "CC BY 2.0"), "walk": ("Tatoeba", "CC BY 2.0"),
-        "writer": ("Tatoeba", "CC BY 2.0"), "vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"),
-        "index": ("Tatoeba", "Fashion-MNIST", "CIFAR-10"), "sinusoidal-encoding": (),
-    }  # fmt: skip
-    for language in ("en", "pt-BR", "zh-TW"):
-        for name, expected in named.items():
-            text = (folder / language / f"{name}.html").read_text("utf-8")
-            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
-            assert [each for each in expected if each not in credit] == [], (language, name)
-            links = re.findall(r'href="(\.\./[^"]+)"', credit)
-            assert len(links) >= 2 + bool(expected)
-            assert all((folder / language / link).resolve().is_file() for link in links)
-            assert 'property="og:title"' in text
-    pictures = re.findall(r'<img src="\.\./(gallery/[^"]+)"', (folder / "en" / "index.html").read_text("utf-8"))
-    assert len(pictures) == 7
-    assert all((folder / each).is_file() for each in pictures)
-    assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")
 
 
 TEXTS_TO_WRITE = (

@@ -235,20 +235,20 @@ def test_options_are_read_while_another_session_has_their_lock(monkeypatch: pyte
         config.get_option("client.noSuchOption")
 
 
-def _asks_three_times() -> None:
+def _reruns_three_times() -> None:
     import streamlit as st
 
     from ui.streamlit_internals.script_run import once_per_run
 
     def count() -> int:
-        st.session_state.asked = st.session_state.get("asked", 0) + 1
-        return st.session_state.asked
+        st.session_state.runs = st.session_state.get("runs", 0) + 1
+        return st.session_state.runs
 
     st.session_state.found = [once_per_run("count", count) for _ in range(3)]
 
 
 def test_what_is_found_once_in_a_run_is_found_anew_in_the_next() -> None:
-    app = AppTest.from_function(_asks_three_times).run()
+    app = AppTest.from_function(_reruns_three_times).run()
     assert app.session_state.found == [1, 1, 1]
     assert app.run().session_state.found == [2, 2, 2]
 

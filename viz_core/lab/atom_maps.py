@@ -194,8 +194,8 @@ def runners_up(
         return np.full(len(allowed), -1)
     second, first = np.argsort(allowed, axis=1, kind="stable")[:, -2:].T
     rows = np.arange(len(allowed))
-    near = (allowed[rows, second] >= share * allowed[rows, first]) & (allowed[rows, second] >= 0)
-    return np.where(near, second, -1)
+    rivals = (allowed[rows, second] >= share * allowed[rows, first]) & (allowed[rows, second] >= 0)
+    return np.where(rivals, second, -1)
 
 
 def map_with_neighbours(

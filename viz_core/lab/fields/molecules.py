@@ -117,8 +117,8 @@ def _draw_molecule(
     labels = []
     for i, (x, y, label) in enumerate(atoms):
         if label:
-            near = [atoms[b if a == i else a][0] - x for a, b, _ in molecule["bonds"] if i in (a, b)]
-            labels.append(_label(x, y, label, sum(near)))
+            offsets = [atoms[b if a == i else a][0] - x for a, b, _ in molecule["bonds"] if i in (a, b)]
+            labels.append(_label(x, y, label, sum(offsets)))
     xs, ys = [x for x, _, _ in atoms], [y for _, y, _ in atoms]
     left, top = min(xs) - _AROUND[0], min(ys) - _AROUND[1]
     box = (left, top, max(xs) + _AROUND[0] - left, max(ys) + _AROUND[1] - top)
