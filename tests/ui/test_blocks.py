@@ -19,7 +19,6 @@ from ui.compute.benchmark import Measurement, growth, measure, one_thread
 from ui.compute.heads import HeadImportance, HeadImportances, gradient_agreement
 from ui.text import head_names
 from ui.text.head_names import HeadNames, head_at, head_name, places_of
-from ui.text.words import load_words
 from viz_core.pretrained.bleu import Difference
 from viz_core.runtime.hooks import interruptible
 from viz_core.tasks import Plan, Shape, TaskRun
@@ -221,7 +220,7 @@ def test_heads_are_named_in_words_as_the_language_lists_them(
     monkeypatch: pytest.MonkeyPatch, language: str, row: str
 ) -> None:
     monkeypatch.setattr(heads_off, "current_language", lambda: language)
-    monkeypatch.setattr(head_names, "load_words", lambda name: load_words(name, language))
+    monkeypatch.setattr(head_names, "current_language", lambda: language)
     assert heads_off.name_heads(("cross-2.3", "encoder-1")) == row
     many = [f"decoder-1.{head}" for head in range(1, 9)]
     assert heads_off.name_heads(many).endswith(" … (8)")

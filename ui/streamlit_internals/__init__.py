@@ -14,6 +14,6 @@ except ImportError as error:
     if not (error.name or "").startswith("streamlit"):
         raise
     raise SystemExit(
-        f"Streamlit {version('streamlit')} lacks a name that the app needs: {str(error).partition(' (')[0]}. Install "
+        f"Streamlit {version('streamlit')} lacks a name that the app needs: {error.msg.partition(' (')[0]}. Install "
         "streamlit==1.67.0, which the app is tested with."
     ) from None

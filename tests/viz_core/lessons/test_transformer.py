@@ -24,9 +24,9 @@ from viz_core.lessons.transformer.decoding import (
 )
 from viz_core.lessons.transformer.layers import encoder_shapes, saved_tensors, unmasked_logits
 from viz_core.maps.fingerprints import row_sum_error
+from viz_core.models import decoding_step
 from viz_core.models.transformer import BlockOptions, TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
-from viz_core.positional import PositionalEncoding
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import record, record_weights
@@ -93,16 +93,21 @@ def test_a_change_at_the_first_step_has_nothing_before_it(translator: Translator
     assert claims.future_leak(translator, translation, 0) == 0.0
 
 
-@pytest.mark.parametrize("beam", [1, 3])
+@pytest.mark.parametrize(("beam", "plain"), [(1, False), (3, False), (1, True), (3, True)])
 def test_a_cache_that_forgets_its_place_is_noticed(
-    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam: int
+    translator: Translator, monkeypatch: pytest.MonkeyPatch, beam: int, plain: bool
 ) -> None:
-    forward = PositionalEncoding.forward
+    """In the decoder's own modules, and in the step that stands for them."""
+    positions, step_of = translator.model.decoder.pos_encoding, decoding_step.plain_step
 
-    def from_the_start(self: PositionalEncoding, X: Tensor, offset: int = 0) -> Tensor:
-        return forward(self, X)
+    def from_the_start(decoder: TransformerDecoder) -> decoding_step.Step:
+        step = step_of(decoder)
+        return lambda X, state: step(X, state._replace(num_steps=0))
 
-    monkeypatch.setattr(PositionalEncoding, "forward", from_the_start)
+    if plain:
+        monkeypatch.setattr(decoding_step, "plain_step", from_the_start)
+    else:
+        monkeypatch.setattr(positions, "forward", lambda X, **_: type(positions).forward(positions, X))
     broken = translator.translate(SENTENCE, max_new_tokens=8, beam=beam)
     assert claims.translation_residuals(translator, broken)["cache"] > 1e-3
 

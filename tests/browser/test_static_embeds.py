@@ -1,0 +1,67 @@
+"""Views of the static site in the frame of another page: saved live views, and the embeds of the documentation."""
+
+from __future__ import annotations
+
+import html
+import re
+from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
+
+from playwright.sync_api import Locator, Page, expect
+
+from benchmarks.serving import ROOT
+from benchmarks.static_site import SUB_PATH
+from viz_core import load, view
+from viz_core.trace import intervene, off
+
+
+def test_a_saved_live_view_shows_itself(alone: Page, site: str, site_folder: Path) -> None:
+    with intervene({"decoder.2.cross": off(1)}):
+        found = load("transformer-en-fr", device="cpu").translate("the letter", beam=4)
+    saved = site_folder / SUB_PATH / "live.html"
+    for map_only in (False, True):
+        view(found).save(saved, live=".", map_only=map_only)
+        alone.goto(f"{site}live.html")
+        frame = alone.frame_locator("iframe")
+        expect(frame.locator("html")).to_have_attribute("data-off", "cross.2.1")
+        expect(frame.locator("[data-part=result]")).to_have_text(found.text)
+        assert frame.get_by_role("grid").is_visible() is not map_only
+        check_height(alone.locator("iframe"))
+    saved.unlink()
+
+
+FITS = """async (frame) => {
+  const { body, documentElement: page } = frame.contentDocument;
+  const sizes = () => [body.offsetHeight, page.scrollHeight, page.scrollWidth];
+  const excess = () => sizes().map((size, i) => size - (i < 2 ? frame.clientHeight : frame.clientWidth));
+  const isOff = () => excess().some((each) => Math.abs(each) > 1);
+  for (let i = 0; i < 100 && isOff(); i += 1) await new Promise((done) => setTimeout(done, 50));
+  return excess();
+}"""
+
+
+def check_height(frame: Locator) -> None:
+    """The frame is as high as what it shows, to a pixel, and nothing in it is cut off or scrolls."""
+    assert all(abs(each) <= 1 for each in frame.evaluate(FITS))
+
+
+def test_the_embeds_of_the_documentation_are_ready(alone: Page, site: str, site_folder: Path) -> None:
+    text = (ROOT / "docs" / "site.md").read_text("utf-8")
+    embeds = re.findall(r"^\| [^|]+ \| `(\S+)` \|$", text, re.MULTILINE)
+    (script,) = re.findall(r"<script>.*?</script>", text, re.DOTALL)
+    assert len(embeds) == 6
+    host = site_folder / SUB_PATH / "host.html"
+    for embed in embeds:
+        src = html.escape(embed)
+        host.write_text(f'<!doctype html><iframe src="{src}" width="100%" height="900"></iframe>{script}', "utf-8")
+        alone.goto(f"{site}host.html")
+        frame = alone.frame_locator("iframe")
+        frame.locator("html[data-ready]").wait_for(state="attached")
+        given = dict(parse_qsl(urlsplit(embed).fragment))
+        shown = dict(parse_qsl(urlsplit(frame.locator("html").evaluate("() => location.href")).fragment))
+        assert shown == given, "what the view cannot show, or shows anyway"
+        assert not frame.get_by_role("alert").is_visible()
+        for width in (900, 640, 320):
+            alone.set_viewport_size({"width": width + 16, "height": 700})
+            check_height(alone.locator("iframe"))
+    host.unlink()
