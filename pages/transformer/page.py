@@ -119,11 +119,7 @@ def code(chapter: Chapter, result: Translation, groups: Sequence[MapGroup], view
 
 chapter = Chapter("transformer")
 chapter.question()
-with st.container(horizontal=True, key="overview"):
-    with st.container():
-        chapter.definition()
-        walk_link(current_language())
-    small_walk(current_language(), height=120)
+chapter.definition()
 
 
 @dataclass
@@ -154,13 +150,15 @@ def sentence_and_maps() -> None:
         st.rerun()
     with chapter.card("main"):
         request = translation_inputs(chapter, MODEL)
-        with st.container(horizontal=True, vertical_alignment="bottom"):
-            broken = chapter.break_it("no-mask")
-            menu = heads_menu(chapter)
         waiting = st.container(key="waiting")  # messages come and go here, and move nothing below, nor take its focus
         with waiting:
             request, result = translate_or_keep(chapter, request)
-        written, maps = st.container(gap="xsmall", key="result"), st.container(key="stage")
+        with st.container(horizontal=True, key="result-row"):
+            written = st.container(gap="xsmall", key="result")
+            with st.container(width="content"):
+                broken = chapter.break_it("no-mask")
+                menu = heads_menu(chapter)
+        maps = st.container(key="stage")
     heads = HeadNames.of(result.trace)
     with menu():
         off = head_switches(chapter, heads)
@@ -211,6 +209,9 @@ sections: dict[str, Callable[[Shown], None]] = {
     "code": lambda now: code(chapter, now.result, now.groups, now.view),
 }
 chapter.fragment(sentence_and_maps)
+with st.container(horizontal=True, key="overview"):
+    walk_link(current_language())
+    small_walk(current_language(), height=120)
 chapter.exercise("shape", collapsed=True)
 chapter.takeaways()
 chapter.next()

@@ -133,7 +133,7 @@ def test_a_chapter_shows_where_it_is_and_each_dot_opens_its_stage(walking: Page,
     at(walking, stage="softmax")
 
 
-def test_a_small_walk_plays_at_the_head_of_the_transformer_chapter(page: Page, app_url: str) -> None:
+def test_a_small_walk_plays_in_the_transformer_chapter(page: Page, app_url: str) -> None:
     page.emulate_media(reduced_motion="no-preference")
     page.goto(f"{app_url}/transformer")
     at(page, playing="true")
