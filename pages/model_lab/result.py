@@ -16,7 +16,7 @@ from ui.chapter.contents import page
 from ui.compute.heads import scanned_models
 from ui.compute.models import evaluate
 from ui.text.head_names import layer_place
-from ui.text.markdown import escape, join_sentences
+from ui.text.markdown import escape
 from ui.text.model_card import class_label
 from ui.text.words import Words
 from viz_core.hub import HubCard, HubModel, HubRun, NextWord, human_bytes
@@ -77,14 +77,12 @@ def _prompted(chapter: Chapter, run: HubRun) -> None:
 def notes(chapter: Chapter, request: HubRequest, run: HubRun) -> None:
     """Notes: size of the recording, cut text, unknown tokens, and whether recording changed the output."""
     words = chapter.words
-    measured, verified = _measured(words, run, evaluate(request, recorded_bytes)), run.trace.verification
+    lines, verified = [_measured(words, run, evaluate(request, recorded_bytes))], run.trace.verification
     if verified is not None and verified.output_error is not None:
         errors = {"output": f"{verified.output_error:.0e}", "maps": f"{verified.map_error or 0:.0e}"}
-        verdict = words("verified" if verified.map_error is None else "verified-maps", **errors)
-        measured = join_sentences((measured, verdict))
+        lines.append(words("verified" if verified.map_error is None else "verified-maps", **errors))
     elif verified is not None:
-        measured = join_sentences((measured, words("not-verified")))
-    lines = [measured]
+        lines.append(words("not-verified"))
     if not run.complete:
         lines.append(words("incomplete", limit=request.inputs.budget))
     if run.num_unknown:
