@@ -20,12 +20,24 @@ function createView(parent) {
   const view = { parts: partsOf(parent), at: null, held: null };
   const { root, mask } = view.parts;
   root.addEventListener("keydown", (event) => moveBy(view, event));
-  root.addEventListener("click", ({ target }) => { if (!target.closest(".place, .placed, button")) view.held = null; });
+  root.addEventListener("click", ({ target }) => hold(view, target));
   mask.addEventListener("click", () => view.send?.("mask", view.at));
   for (const event of ["pointerover", "focusin"]) root.addEventListener(event, ({ target }) => pointAtTerms(termsOf(target)));
   for (const event of ["pointerleave", "focusout"]) root.addEventListener(event, () => pointAtTerms([]));
   view.stopTerms = listenToTerms((names) => root.querySelectorAll("[data-term]").forEach((node) => node.toggleAttribute("data-lit", names.includes(node.dataset.term))));
   return view;
+}
+
+/** Hold a place until it is clicked again, or what is no place. */
+function hold(view, target) {
+  const node = target.closest("[data-place]");
+  if (!node) {
+    if (!target.closest("button")) view.held = null;
+    return;
+  }
+  const place = Number(node.dataset.place);
+  view.held = view.held === place ? null : place;
+  select(view, place);
 }
 
 /** The side of the drawing that an element belongs to. */
@@ -68,10 +80,7 @@ function asButton(node, label) {
 
 function listen(view, node, place) {
   node.addEventListener("pointerenter", () => view.held === null && select(view, place));
-  node.addEventListener("click", () => {
-    view.held = view.held === place ? null : place; // until it is clicked again, or what is no place
-    select(view, place);
-  });
+  node.dataset.place = place;
   if (node.hasAttribute("role")) node.addEventListener("focus", () => select(view, place)); // keys move in one of both
   node.toggleAttribute("data-masked", view.data.places[place].masked);
   view.nodes[place].push(node);

@@ -189,15 +189,15 @@ def test_an_atom_lights_the_atoms_it_attends_to(page: Page, app_url: str) -> Non
     page.goto(f"{app_url}/atom-mapping")
     say = page.locator(".places .say")
     expect(say).to_have_text(
-        re.compile(r"^Product C6 attends to reactant C12 \d+%\. The strongest atom .* is right\.$")
+        re.compile(r"^Product C6 attends to reactant C12 \(\d+%\)\. The strongest atom .* is right\.$")
     )
     page.get_by_role("button", name="product C6", exact=True).focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("button", name="product C7", exact=True)).to_be_focused()
     expect(say).to_have_text(re.compile(r"^Product C7 attends to reactant .* Symmetry makes 2 atoms equivalent\.$"))
-    expect(page.locator(".tokens .atom[data-chosen]")).to_have_count(1)
-    page.locator(".tokens .atom").first.hover()
-    expect(say).to_have_text(re.compile(r"^Reactant C1 is attended to by product C1 \d+%"))
+    expect(page.locator(".tokens .placed[data-chosen]")).to_have_count(1)
+    page.locator(".tokens .placed").first.hover()
+    expect(say).to_have_text(re.compile(r"^Reactant C1 is attended to by product C1 \(\d+%\)"))
 
 
 ROW = 35  # pixels of a row of Streamlit's table, its head included

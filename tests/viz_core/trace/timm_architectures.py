@@ -99,7 +99,7 @@ def found(name: str) -> dict[str, Any]:
         "rows": sum(each.code not in ("none", "outside") for each in rows),
         "covered": sorted({each.site for each in rows if each.site}),
         "recorded": sorted({site.partition("@")[0] for site in trace.sites}),
-        "reasons": sorted({each.reason for each in rows if each.code in ("parts", "mixer")}),
+        "reasons": sorted({each.reason for each in rows if not each.site and each.code not in ("none", "outside")}),
         "warned": " ".join(str(each.message) for each in caught if "not recorded" in str(each.message)),
         "row": row(name, rows),
     }
