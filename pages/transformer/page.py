@@ -209,10 +209,11 @@ sections: dict[str, Callable[[Shown], None]] = {
     "code": lambda now: code(chapter, now.result, now.groups, now.view),
 }
 chapter.fragment(sentence_and_maps)
-with st.container(horizontal=True, key="overview"):
-    walk_link(current_language())
-    small_walk(current_language(), height=120)
 chapter.exercise("shape", collapsed=True)
 chapter.takeaways()
 chapter.next()
+with st.container(horizontal=True, vertical_alignment="center", key="overview"):
+    with st.container():
+        small_walk(current_language(), height=100)
+    walk_link(current_language())
 chapter.deeper({name: partial(lambda draw: draw(drawn[0]), draw) for name, draw in sections.items()})

@@ -1,4 +1,4 @@
-"""Views of the static site in the frame of another page: saved live views, and the embeds of the documentation."""
+"""Views of the static site in the frame of another page, and the credits that each of its pages has."""
 
 from __future__ import annotations
 
@@ -65,3 +65,25 @@ def test_the_embeds_of_the_documentation_are_ready(alone: Page, site: str, site_
             alone.set_viewport_size({"width": width + 16, "height": 700})
             check_height(alone.locator("iframe"))
     host.unlink()
+
+
+def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
+    folder = site_folder / SUB_PATH
+    named = {
+        "transformer": ("Tatoeba", "CC BY 2.0"), "view": ("Tatoeba", "CC BY 2.0"), "walk": ("Tatoeba", "CC BY 2.0"),
+        "writer": ("Tatoeba", "CC BY 2.0"), "vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"),
+        "index": ("Tatoeba", "Fashion-MNIST", "CIFAR-10"), "sinusoidal-encoding": (),
+    }  # fmt: skip
+    for language in ("en", "pt-BR", "zh-TW"):
+        for name, expected in named.items():
+            text = (folder / language / f"{name}.html").read_text("utf-8")
+            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
+            assert [each for each in expected if each not in credit] == [], (language, name)
+            links = re.findall(r'href="(\.\./[^"]+)"', credit)
+            assert len(links) >= 2 + bool(expected)
+            assert all((folder / language / link).resolve().is_file() for link in links)
+            assert 'property="og:title"' in text
+    pictures = re.findall(r'<img src="\.\./(gallery/[^"]+)"', (folder / "en" / "index.html").read_text("utf-8"))
+    assert len(pictures) == 7
+    assert all((folder / each).is_file() for each in pictures)
+    assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")

@@ -11,7 +11,6 @@ import onnxruntime
 import pytest
 import torch
 
-from benchmarks.static_site import SUB_PATH
 from static_site import files
 from static_site.build import build_site
 from static_site.chapter_pages import PAGES, review_page
@@ -164,25 +163,3 @@ def test_what_to_remember_has_no_link_into_the_app(language: str, name: str) -> 
     assert remembered.count("<li>") == 3
     assert "href" not in remembered
     assert not re.search(r"\]|\(#", remembered)
-
-
-def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
-    folder = site_folder / SUB_PATH
-    named = {
-        "transformer": ("Tatoeba", "CC BY 2.0"), "view": ("Tatoeba", "CC BY 2.0"), "walk": ("Tatoeba", "CC BY 2.0"),
-        "writer": ("Tatoeba", "CC BY 2.0"), "vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"),
-        "index": ("Tatoeba", "Fashion-MNIST", "CIFAR-10"), "sinusoidal-encoding": (),
-    }  # fmt: skip
-    for language in ("en", "pt-BR", "zh-TW"):
-        for name, expected in named.items():
-            text = (folder / language / f"{name}.html").read_text("utf-8")
-            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
-            assert [each for each in expected if each not in credit] == [], (language, name)
-            links = re.findall(r'href="(\.\./[^"]+)"', credit)
-            assert len(links) >= 2 + bool(expected)
-            assert all((folder / language / link).resolve().is_file() for link in links)
-            assert 'property="og:title"' in text
-    pictures = re.findall(r'<img src="\.\./(gallery/[^"]+)"', (folder / "en" / "index.html").read_text("utf-8"))
-    assert len(pictures) == 7
-    assert all((folder / each).is_file() for each in pictures)
-    assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")

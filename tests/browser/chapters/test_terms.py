@@ -188,7 +188,7 @@ def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_b
 @pytest.mark.usefixtures("browser")
 def test_a_takeaway_opens_the_section_that_shows_it(window: OneWindow) -> None:
     with window.at("architectures?a-guess-twice=3", load_words("architectures", "en").title, DESK) as page:
-        section = page.locator(".st-key-section-table details")
+        section = page.locator(".st-key-section-table details").first
         expect(section).not_to_have_attribute("open", "")
         page.locator(".st-key-takeaways a[href='#section-table']").click()
         expect(section).to_have_attribute("open", "")
