@@ -26,4 +26,5 @@ def small_walk(language: str, height: int) -> None:
 
 def walk_link(language: str) -> None:
     """Draw the link to the page of the whole walk."""
-    st.page_link(page("walk"), label=load_words("walk", language)("whole"), icon=":material/arrow_forward:", width="content")
+    label = load_words("walk", language)("whole")
+    st.page_link(page("walk"), label=label, icon=":material/arrow_forward:", width="content")
