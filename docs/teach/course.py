@@ -31,7 +31,7 @@ STATIC_PAGES = {
 }
 """Pages of the site without a server by chapter, and what the app's parameters are called there."""
 _SHOWN_ANYWAY = {("present", "1"), ("present", "maps"), ("se-open-curves", "true"), ("w-model", "translator")}
-"""Parameters that ask for what the page shows by itself."""
+"""Parameters that a link does not need: the page shows this without them."""
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
 """The sections of a lesson, in the order of their headings."""
 MINUTES = 45
