@@ -17,11 +17,18 @@ _BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len
 _SQUARE = {"showgrid": False, "zeroline": False}
 
 
-def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels: Labels) -> go.Figure:
-    """The signed causal map with one row framed; later rows, which the state has not reached, are dimmed."""
+def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels: Labels, output: str = "") -> go.Figure:
+    """The signed causal map with one row framed; later rows, which the state has not reached, are dimmed.
+
+    Where each token writes one number, it stands below the letter, and `output` at the end of the row.
+    """
     n = len(weights)
     numbers = np.arange(1, n + 1, dtype=np.float32)
     letters = [LETTERS[letter] for letter in stream.written]
+    if stream.values.shape[1] == 1:
+        letters = [
+            f"{letter}<br>{value:g}" for letter, value in zip(letters, stream.values[:, 0].tolist(), strict=True)
+        ]
     wanted = [f"{t + 1} {LETTERS[letter]}?" for t, letter in enumerate(stream.wanted)]
     figure = _heatmap(weights, numbers, numbers, 1.0, labels["weight"])
     sides = {"x0": 0.5, "x1": n + 0.5}
@@ -29,6 +36,9 @@ def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels:
     if time + 1 < n:
         rows.append({"y0": time + 1.5, "y1": n + 0.5, "fillcolor": "rgba(128,128,128,0.35)", "line": {"width": 0}})
     figure.layout.shapes = [{"type": "rect", **sides, **row} for row in rows]
+    if output:
+        at = {"x": n + 0.6, "xanchor": "left", "y": time + 1, "showarrow": False}
+        figure.add_annotation(text=f"<b>= {output}</b>", font={"color": ACCENT, "size": 15}, **at)
     return lay_out(
         figure,
         labels["writes"],
@@ -58,6 +68,18 @@ def state_figure(
         xaxis={"dtick": 1, **_SQUARE},
         yaxis={"dtick": 1, "autorange": "reversed", **_SQUARE},
     )
+
+
+def numbers_figure(state: Float[Tensor, " letters"], letter: int, limit: float, labels: Labels) -> go.Figure:
+    """A state of one number for each letter; the bar of the letter asked for has the accent.
+
+    Args:
+        limit: the largest number of any token's state, so that the axis stands still.
+    """
+    colours = [ACCENT if each == letter else CATEGORIES[7] for each in range(len(LETTERS))]
+    numbers = state.tolist()
+    figure = traces.bars(go.Figure(), list(LETTERS), numbers, colours, beside=[f"{each:.3g}" for each in numbers])
+    return lay_out(figure, labels["letter"], labels["number"], 440, yaxis={"range": [0, 1.1 * limit]})
 
 
 def _heatmap(

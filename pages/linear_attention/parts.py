@@ -10,7 +10,14 @@ import pandas as pd
 import streamlit as st
 from PIL import Image
 
-from pages.linear_attention.figures import decay_figure, errors_figure, map_figure, recall_figure, state_figure
+from pages.linear_attention.figures import (
+    decay_figure,
+    errors_figure,
+    map_figure,
+    numbers_figure,
+    recall_figure,
+    state_figure,
+)
 from ui.blocks.over_picture import signed_image
 from ui.blocks.stopwatch import LiveTraining, stopwatch, training
 from ui.chapter.chapter import Chapter
@@ -36,6 +43,7 @@ from viz_core.lessons.linear_attention import (
     Stream,
     all_forms,
     decay_by_age,
+    draw_numbers,
     draw_stream,
     head_cost,
     map_error,
@@ -55,9 +63,10 @@ class Layer:
     time: int
     decay: float
     seed: int
+    overlapping: bool = False  # keys, each with a vector; else one number a key
 
     def stream(self) -> Stream:
-        return draw_stream(self.seed)
+        return draw_stream(self.seed) if self.overlapping else draw_numbers(self.seed)
 
     def forms(self, broken: bool = False) -> Forms:
         stream = self.stream()
@@ -75,9 +84,10 @@ def choose_layer(chapter: Chapter) -> tuple[Layer, str]:
     rule = controls.choice("rule", RULES, opens_on)
     with controls.more():
         decay = float(controls.slider("decay", 0.5, 1.0, 0.9, 0.01))
+        overlapping = controls.choice("keys", ("separate", "overlapping"), "separate") == "overlapping"
         seed = int(controls.number("seed", 0, 999, 2))
     broken = chapter.break_it("no-removal") if rule == "delta" else ""
-    return Layer(rule, time, decay, seed), broken
+    return Layer(rule, time, decay, seed, overlapping), broken
 
 
 def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) -> None:
@@ -91,33 +101,50 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
         chapter.claim("same", forms.map_error, _ROUNDING)
         chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)
         chapter.claim("causal", forms.later_weight, 0.0)
+    output = "" if layer.overlapping else f"{forms.outputs[layer.time, 0]:.3g}"
+    picture = map_figure(forms.map, stream, layer.time, names, output if not setting else "")
     if compared:
-        name = "map-broken" if setting else "map"
-        figure = map_figure(forms.map, stream, layer.time, names)
         faded = replace(layer, decay=_FADED).forms(broken=True)
-        chapter.figure(name, figure, error=f"{forms.map_error:.0%}", faded=f"{faded.map_error:.0%}", **values)
+        errors: dict[str, Any] = {"error": f"{forms.map_error:.0%}", "faded": f"{faded.map_error:.0%}"}
+        chapter.figure("map-broken" if setting else _by_keys("map", layer), picture, **errors, **values)
         return
     left, right = st.columns([3, 2], gap="large")
     with left:
-        chapter.figure("map", map_figure(forms.map, stream, layer.time, names), **values)
+        chapter.figure(_by_keys("map", layer), picture, **values)
     with right:
-        state = forms.states[layer.time]
-        figure = state_figure(state, float(forms.states.abs().max()), names)
-        chapter.figure("state", figure, rows=state.shape[0], columns=state.shape[1], count=state.numel(), **values)
+        state, limit = forms.states[layer.time], float(forms.states.abs().max())
+        figure = (
+            state_figure(state, limit, names)
+            if layer.overlapping
+            else numbers_figure(state[:, 0], stream.wanted[layer.time], limit, names)
+        )
+        size: dict[str, Any] = {"rows": state.shape[0], "columns": state.shape[1], "count": state.numel()}
+        chapter.figure(_by_keys("state", layer), figure, **size, **values)
+
+
+def _by_keys(figure: str, layer: Layer) -> str:
+    """The name of a figure, whose words differ with the keys."""
+    return f"{figure}-overlapping" if layer.overlapping else figure
 
 
 def about_row(forms: Forms, stream: Stream, time: int) -> dict[str, Any]:
-    """The row of one token: weight on the last value of the letter it asks for, on earlier ones, and on others."""
+    """The row of one token: weight on the last value of the letter it asks for, on earlier ones, and on others.
+
+    `sum` writes the output out: each weight that is not 0 times its number.
+    """
     letter = stream.wanted[time]
     last = stream.last_written(letter, time)
     row = forms.map[time, : time + 1].tolist()
     earlier = sum(row[t] for t in range(time + 1) if stream.written[t] == letter and t != last)
     others = sum(abs(row[t]) for t in range(time + 1) if stream.written[t] != letter)
-    numbers = {"last": row[last] if last is not None else 0.0, "earlier": earlier, "others": others}
+    shares = {"last": row[last] if last is not None else 0.0, "earlier": earlier, "others": others}
+    first = stream.values[: time + 1, 0].tolist()
+    terms = [f"{weight:.2g} × {value:g}" for weight, value in zip(row, first, strict=True) if abs(weight) > _ROUNDING]
     return {
         "time": time + 1,
         "letter": LETTERS[letter],
-        **{name: f"{number + 0.0:.2f}" for name, number in numbers.items()},
+        "sum": f"{' + '.join(terms)} = {forms.outputs[time, 0]:.3g}",
+        **{name: f"{number + 0.0:.2f}" for name, number in shares.items()},
     }
 
 

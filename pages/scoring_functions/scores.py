@@ -72,7 +72,26 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
             broken = chapter.break_it(*WEIGHTS)
         word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
         chapter.side_by_side(broken, partial(_weights, chapter, word_query))
+        chapter.text("steps", layer=len(encoder.blocks), head=head + 1, **_steps_to_largest(word_query))
     return word_query
+
+
+def _steps_to_largest(word_query: WordQuery) -> dict[str, Any]:
+    """From the product of query and key to the weight, for the key with the largest weight."""
+    tokens, made, query = word_query
+    scores = made.scores(query).double()
+    key = int(scores.argmax())
+    exponentials = scores.exp()
+    return {
+        "query": escape(tokens.labels[query]),
+        "key": escape(tokens.labels[key]),
+        "w": made.queries.shape[1],
+        "product": f"{float(made.terms(query, key).sum()):.2f}",
+        "score": f"{float(scores[key]):.3f}",
+        "exponential": f"{float(exponentials[key]):,.1f}",
+        "sum": f"{float(exponentials.sum()):,.1f}",
+        "weight": f"{float(made.weights(query)[key]):.2f}",
+    }
 
 
 def _weights(chapter: Chapter, word_query: WordQuery, broken: str) -> None:

@@ -114,6 +114,16 @@ class Stream(NamedTuple):
         return max((t for t in range(time + 1) if self.written[t] == letter), default=None)
 
 
+def draw_numbers(seed: int) -> Stream:
+    """Return the tokens of `draw_stream`, each of which writes a number from 1 to 9; the keys are unit vectors.
+
+    So the state has one number for each letter.
+    """
+    draw = torch.Generator().manual_seed(seed + 1)  # not the draws that choose the letters
+    numbers = torch.randint(1, 10, (TOKENS, 1), generator=draw).double()
+    return draw_stream(seed)._replace(keys=torch.eye(len(LETTERS), dtype=torch.float64), values=numbers)
+
+
 def draw_stream(seed: int, orthogonal: bool = False) -> Stream:
     """Return a random stream in float64, with orthogonal keys if wanted."""
     draw = torch.Generator().manual_seed(seed)

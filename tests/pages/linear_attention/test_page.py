@@ -8,26 +8,43 @@ import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
+from pages.linear_attention.parts import Layer, about_row
 from tests.pages.reading import claim_names, drawn, figure_names
 from tests.visits import Visits
 from ui.blocks.stopwatch import LiveTraining
 from ui.text.words import load_words
-from viz_core.lessons.linear_attention import RecallPlan, RecallRun, draw_stream
+from viz_core.lessons.linear_attention import LETTERS, RecallPlan, RecallRun, draw_numbers, draw_stream
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "linear-attention"
 WORDS = load_words(CHAPTER, "en")
 
 
-def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
+def test_opens_with_one_number_a_key(visits: Visits) -> None:
     app = visits(CHAPTER)
-    stream = draw_stream(2)
-    operator = stream.operator("sum", 0.9)
-    np.testing.assert_allclose(drawn(app, "map")[0]["z"], operator.map()[0, 0].float().numpy())
-    state = operator.states(stream.values[None, None])[0, 0, 11]
-    np.testing.assert_allclose(drawn(app, "state")[0]["z"], state.float().numpy())
+    stream = draw_numbers(2)
+    weights = stream.operator("sum", 0.9).map()[0, 0]
+    np.testing.assert_array_equal(drawn(app, "map")[0]["z"], weights.float().numpy())
+    sums = [0.0] * len(LETTERS)  # of what was written under each letter, by hand
+    for letter, number in zip(stream.written[:12], stream.values[:12, 0].tolist(), strict=True):
+        sums[letter] += number
+    np.testing.assert_array_equal(drawn(app, "state")[0]["y"], sums)
     assert {"map", "state", "decay", "added", "erased", "errors"} <= set(figure_names(app))
     assert {"same", "chunks", "causal", "equal", "age", "written", "orthogonal"} <= set(claim_names(app))
+
+
+def test_a_row_is_written_out() -> None:
+    layer = Layer("delta", 11, 0.9, 2)
+    assert about_row(layer.forms(), layer.stream(), 11)["sum"] == "0.9 × 8 = 7.2"  # written one token ago, then faded
+
+
+def test_overlapping_keys_draw_the_state_as_a_matrix(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"la-keys": "overlapping"})
+    stream = draw_stream(2)
+    operator = stream.operator("sum", 0.9)
+    np.testing.assert_allclose(drawn(app, "map-overlapping")[0]["z"], operator.map()[0, 0].float().numpy())
+    state = operator.states(stream.values[None, None])[0, 0, 11]
+    np.testing.assert_allclose(drawn(app, "state-overlapping")[0]["z"], state.float().numpy())
 
 
 @pytest.mark.parametrize("rule", ["sum", "decay"])

@@ -10,10 +10,13 @@ from hypothesis import strategies as st
 
 from pages.scoring_functions.figures import mask_figure, number_grid, plane_figure, softmax_figure
 from pages.scoring_functions.scaling import sharpness_figure, spread_figure
+from pages.scoring_functions.scores import WordQuery, _steps_to_largest
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 from ui.text.words import load_words
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS, run_variant
 from viz_core.lessons.scoring_functions.scaling import measure_width
+from viz_core.lessons.scoring_functions.score_contest import WordScores
+from viz_core.pretrained.token_vectors import Tokens
 
 LABELS = load_words("scoring-functions", "en").group("figure")
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
@@ -171,3 +174,11 @@ def test_lengths_refused(text: str, reason: str, values: dict[str, object]) -> N
     with pytest.raises(TypedNumbersError) as error:
         read_lengths(text, 2, 2, 4)
     assert (error.value.reason, error.value.values) == (reason, values)
+
+
+def test_the_steps_from_product_to_weight_follow_from_each_other() -> None:
+    """Of two keys along a query of four components: 8 / 2 = 4 and 0 / 2 = 0, so e^4 of e^4 + 1."""
+    made = WordScores(torch.full((1, 4), 2.0), torch.tensor([[0.0, 0, 0, 0], [1, 1, 1, 1]]))
+    steps = _steps_to_largest(WordQuery(Tokens(("a", "b"), torch.zeros(2, 4), 1, 2, 2), made, 0))
+    assert (steps["product"], steps["score"], steps["exponential"]) == ("8.00", "4.000", "54.6")
+    assert (steps["key"], steps["sum"], steps["weight"]) == ("b", "55.6", "0.98")
