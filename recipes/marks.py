@@ -21,7 +21,7 @@ from recipes.head_table import MUCH, WORDS, mark_shares
 from recipes.spread import OFFSETS
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.samples import Sample, held_out, opening
+from viz_core.pretrained.samples import Sample, held_out, sentence
 from viz_core.trace import AttentionCall, intervene, knock_out, record
 
 STACKS = ("encoder", "decoder")
@@ -59,7 +59,7 @@ def print_marks(name: str, checkpoints: Path, _: Path | None) -> None:
         "layers": layers,
         "sentences": len(chosen),
         "bleu": bleu,
-        "sample": sample_maps(translator, opening().english),
+        "sample": sample_maps(translator, sentence("apple")),
     }
     print(json.dumps(_rounded(found), ensure_ascii=False))
 

@@ -9,13 +9,13 @@ from pages.bahdanau.parts import (
     BROKEN,
     PLAIN,
     all_else_alike,
-    chosen_by_rule,
     diagrams,
     draw_step,
     how_well_aligned,
     printed,
     states,
     step_control,
+    without_attention,
 )
 from ui.blocks.translation import show_notes, show_result, translate_or_keep, translation_inputs
 from ui.chapter.chapter import Chapter
@@ -34,14 +34,13 @@ from viz_core.models import (
     TokenReader,
 )
 from viz_core.pretrained import available
-from viz_core.pretrained.samples import opening
 from viz_core.view.shipped import aligning_head
 
 chapter = Chapter("bahdanau")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    request = translation_inputs(chapter, ATTENTION, opening())
+    request = translation_inputs(chapter, ATTENTION)
     request, result = translate_or_keep(chapter, request)
     show_result(result)
     pictures = st.container()  # above what moves them
@@ -56,7 +55,7 @@ chapter.next()
 
 
 def alignment_map() -> None:
-    """All steps as one map, how well it aligns, and how its first sentence was chosen."""
+    """All steps as one map, how well it aligns, and what the model without attention writes."""
     groups = translation_maps(request, current_language())
     contribution_kind = chapter.contributions_choice()
     shown = translation_maps(request, current_language(), contribution_kind)
@@ -64,7 +63,7 @@ def alignment_map() -> None:
         shown, aligning_head(groups), run_source=request.run_source, contribution_kind=contribution_kind
     )
     show_notes(chapter, request, result)
-    chosen_by_rule(chapter, request)
+    without_attention(chapter, request)
     how_well_aligned(chapter)
     chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 

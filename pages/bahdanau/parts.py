@@ -25,7 +25,6 @@ from ui.text.markdown import escape
 from viz_core.lessons.bahdanau import DecoderSteps, decoder_shapes, decoder_steps, step_residuals, wrong_weights
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import Difference, book_bleu
-from viz_core.pretrained.samples import opening
 from viz_core.runtime.assets import ASSETS, reading
 
 PLAIN, ATTENTION = "seq2seq-en-fr", "bahdanau-en-fr"
@@ -45,20 +44,13 @@ def how_well_aligned(chapter: Chapter) -> None:
         chapter.finding("aligned", abs(written - measured["diagonal"]) <= CHANCE, **values)
 
 
-def chosen_by_rule(chapter: Chapter, request: TranslationRequest) -> None:
-    """For the page's first sentence: the plain model's translation, and how the sentence was chosen."""
-    sample = opening()
-    if request.text != sample.english:
-        return
+def without_attention(chapter: Chapter, request: TranslationRequest) -> None:
+    """What the model without attention makes of the same sentence."""
 
     def draw() -> None:
-        with_attention, without = (
-            translation(sentence_request(name, sample.english)).text for name in (ATTENTION, PLAIN)
-        )
-        right = with_attention in sample.references and without not in sample.references
-        chapter.finding("opening", right, attention=escape(with_attention), plain=escape(without))
+        chapter.text("plain", plain=escape(translation(sentence_request(PLAIN, request.text)).text))
 
-    chapter.lazy("opening", draw, 60)
+    chapter.lazy("plain", draw, 60)
 
 
 def diagrams(chapter: Chapter) -> None:

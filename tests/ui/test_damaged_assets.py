@@ -80,7 +80,6 @@ def read_view_words(file: Path) -> None:
 
 SAMPLES: dict[str, Any] = {
     "alignments-en-fr.tsv": aligned_samples.aligned_samples,
-    "by-length.json": samples.opening,
     "held-out.json": samples.held_out,
     "long-text.txt": samples.long_text,
     "sentences.json": samples.sentences,
@@ -137,7 +136,6 @@ PLACES: tuple[tuple[Any, str, str], ...] = (
     (drawn, "FOLDER", "samples/drawn"),
     (samples, "_SENTENCES", "samples/sentences.json"),
     (samples, "_HELD_OUT", "samples/held-out.json"),
-    (samples, "BY_LENGTH", "samples/by-length.json"),
 )
 KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "words": ("text/en/*.md", read_words),

@@ -23,7 +23,7 @@ from ui.widgets.inputs import set_text, shared_text_input
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
-from viz_core.pretrained.samples import Sample, opening, sentence, sentences
+from viz_core.pretrained.samples import Sample, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
 from viz_core.view.shipped import aligning_head
@@ -71,23 +71,17 @@ def choose_token(chapter: Chapter, name: str, tokens: Sequence[str], first: int,
 BEAMS = {"greedy": 1, "beam 4": 4}
 
 
-def translation_inputs(chapter: Chapter, model: str, first: Sample | None = None) -> TranslationRequest:
-    """Draw a text input, sample sentences and the choice of search; return what is chosen. The URL holds it.
-
-    Args:
-        model: name of the translator.
-        first: the sentence that the page opens with, offered before the others.
-    """
+def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
+    """Draw a text input, sample sentences and the choice of search; return what is chosen. The URL holds it."""
     words = load_words("translation")
     key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
-            start = first.english if first else sentence("cat")
-            text = shared_text_input(chapter.controls, "text", start, words("placeholder"))
+            text = shared_text_input(chapter.controls, "text", sentence("cat"), words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
             search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
         with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
-            for sample in (*([first] if first else []), *sentences()):
+            for sample in sentences():
                 st.button(
                     words(f"preset.{sample.id}"),
                     key=chapter.controls.key(f"preset-{sample.id}"),
@@ -187,4 +181,4 @@ def _scores(words: Words, result: Translation, sample: Sample) -> str:
 
 
 def _sample(text: str) -> Sample | None:
-    return next((sample for sample in (*sentences(), opening()) if sample.english == clean(text)), None)
+    return next((sample for sample in sentences() if sample.english == clean(text)), None)

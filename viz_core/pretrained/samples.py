@@ -10,7 +10,6 @@ from viz_core.runtime.assets import ASSETS, reading
 _SENTENCES = ASSETS / "samples" / "sentences.json"
 _HELD_OUT = ASSETS / "samples" / "held-out.json"
 _LONG_TEXT = ASSETS / "samples" / "long-text.txt"
-BY_LENGTH = ASSETS / "samples" / "by-length.json"
 
 
 @dataclass(frozen=True)
@@ -32,14 +31,6 @@ def sentences() -> tuple[Sample, ...]:
 def held_out() -> tuple[Sample, ...]:
     """200 sentences of the translators' test split, drawn by their hashes, with all references."""
     return _read(_HELD_OUT)
-
-
-@cache
-def opening() -> Sample:
-    """Return the test sentence that the GRU with attention aligns best of those that only it translates correctly."""
-    with reading(BY_LENGTH):
-        found = json.loads(BY_LENGTH.read_text(encoding="utf-8"))["opening"]
-        return Sample("opening", found["english"], tuple(found["references"]))
 
 
 def long_text() -> str:

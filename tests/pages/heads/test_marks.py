@@ -12,11 +12,11 @@ from recipes.marks import sample_maps
 from tests.pages.reading import texts
 from viz_core.maps import attention_sink
 from viz_core.pretrained import load_translator
-from viz_core.pretrained.samples import opening
+from viz_core.pretrained.samples import sentence
 
 
 def test_the_recording_is_of_the_weights_that_ship() -> None:
-    found = sample_maps(load_translator("transformer-en-fr", "cpu"), opening().english)
+    found = sample_maps(load_translator("transformer-en-fr", "cpu"), sentence("apple"))
     for kind, stored in recorded("now")["sample"].items():
         assert stored["keys"] == [*found[kind]["keys"]]
         assert np.abs(np.array(stored["maps"]) - np.array(found[kind]["maps"])).max() <= 1
