@@ -71,8 +71,9 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
             head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
             broken = chapter.break_it(*WEIGHTS)
         word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
-        chapter.side_by_side(broken, partial(_weights, chapter, word_query))
-        chapter.text("steps", layer=len(encoder.blocks), head=head + 1, **_steps_to_largest(word_query))
+        with st.container(key="one-word"):  # which the tour hides as a whole
+            chapter.side_by_side(broken, partial(_weights, chapter, word_query))
+            chapter.text("steps", layer=len(encoder.blocks), head=head + 1, **_steps_to_largest(word_query))
     return word_query
 
 
