@@ -24,6 +24,7 @@ from pages.learning.figures import (
 from pages.learning.runs import RECORDED, MeasuredRun, OwnRun, recorded, stored_run
 from ui.blocks.over_picture import tiles, weights_image
 from ui.chapter.chapter import Chapter
+from ui.chapter.parts import Slideshow
 from ui.compute.slots import run_in_slot
 from ui.widgets.chart import Point
 from viz_core.lessons.learning import right_by_length, shot_weights
@@ -34,11 +35,24 @@ from viz_core.tasks.film import load_film
 SOLVED, LEAST_INDUCTION = 0.85, 0.5
 
 
+_PLAYED = (0, 20, 40, 60, 80, 90, 100, 110, 120, 140, 200, 300, 400)  # updates: most where heads form
+
+
 def induction(chapter: Chapter) -> None:
-    """Draw the heads at an update, the curves, and two checks; broken, beside it, with one layer or untrained."""
+    """Draw the heads at an update, the curves, and two checks; broken, beside it, with one layer or untrained.
+
+    It opens before the first update, and plays.
+    """
+    slideshow = Slideshow(chapter.controls, "update", _PLAYED)
+    chapter.fragment(partial(_at_an_update, chapter, slideshow), every=slideshow.every)
+
+
+def _at_an_update(chapter: Chapter, slideshow: Slideshow) -> None:
     shots = recorded("repeat-two-layers", 0).film.shots
+    slideshow.step()
     with chapter.main_controls():
-        step = int(chapter.controls.slider("update", 0, shots[-1], shots[-1], shots[1]))
+        step = int(chapter.controls.slider("update", 0, shots[-1], 0, shots[1]))
+        slideshow.button()
         broken = chapter.break_it("one-layer", "untrained")
     chapter.side_by_side(broken, partial(_draw, chapter, step, bool(broken)))
     chapter.guidance("main")

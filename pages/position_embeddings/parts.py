@@ -27,11 +27,11 @@ from pages.position_embeddings.offset_figures import (
     similarity_figure,
     table_figure,
 )
-from pages.position_embeddings.sections import Slideshow
 from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, WIDTH, TokenInputs, link_to
 from ui.blocks.figures import penalty_figure, slopes_figure, token_map
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
+from ui.chapter.parts import Slideshow
 from ui.widgets.chart import Point
 from viz_core.lessons.position_embeddings.order import SharedLayer, picture_tokens, table_offset_share
 from viz_core.lessons.position_embeddings.scheme_parts import (
@@ -272,10 +272,10 @@ def _take_cell(chapter: Chapter, point: Point) -> None:
 def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
     names = chapter.words.group("figure")
     chapter.heading("skew")
-    slideshow = Slideshow(chapter.controls.key("step"), len(STAGES) - 1)
+    slideshow = Slideshow(chapter.controls, "step", range(len(STAGES)))
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         n = int(chapter.controls.slider("skew-n", 1, 12, 4))
-        slideshow.button(chapter.words("play"))
+        slideshow.button()
     chapter.fragment(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
         skew = skew_of_left_padding if chapter.break_and_explain("left-padding") else relative_to_absolute

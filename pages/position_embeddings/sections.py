@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import html
 import math
-import time
 
 import numpy as np
 import pandas as pd
@@ -151,52 +150,6 @@ def _length_limits(chapter: Chapter) -> None:
         defined = words("yes" if scheme.extrapolates else "no")
         rows.append([words(f"option.{scheme.name}"), defined, words(f"extends.{scheme.name}")])
     st.markdown("\n".join(f"| {' | '.join(row)} |" for row in rows))
-
-
-SECONDS = 1.4  # per step
-
-
-class Slideshow:
-    """Plays a slider from 0 to its last step, and stops there or when the reader moves the slider.
-
-    Args:
-        key: of the slider, whose state is the step.
-        last: the last step.
-    """
-
-    def __init__(self, key: str, last: int) -> None:
-        self.key = key
-        self.last = last
-        self._state_key = f"{key}-played"  # last step set, the one before it, and the time
-
-    @property
-    def every(self) -> float | None:
-        """Interval in seconds at which to check for the next step; None while it is not playing."""
-        return SECONDS if self._state_key in st.session_state else None
-
-    def button(self, label: str) -> None:
-        st.button(label, key=f"{self.key}-play", icon=":material/play_arrow:", on_click=self._begin)
-
-    def step(self) -> None:
-        """Advance one step if it is due; call before drawing the slider."""
-        if self._state_key not in st.session_state:
-            return
-        played, before, at = st.session_state[self._state_key]
-        if st.session_state.get(self.key, 0) == before:  # sent by a browser that does not show the step yet
-            st.session_state[self.key] = played
-        if played == self.last or st.session_state.get(self.key, 0) != played:
-            del st.session_state[self._state_key]
-            st.rerun()  # of the whole page, which ends the interval
-        if time.monotonic() - at >= 0.9 * SECONDS:
-            self._set(played + 1)
-
-    def _begin(self) -> None:
-        self._set(0)
-
-    def _set(self, step: int) -> None:
-        before = st.session_state.get(self.key, 0)
-        st.session_state[self.key] = step
-        st.session_state[self._state_key] = (step, before, time.monotonic())
 
 
 ORDER_MATTERS = 1e-3  # far above rounding, far below the change under any scheme that sees order

@@ -7,8 +7,9 @@ whose file is missing or damaged shows a message, and the rest of the page remai
 
 from __future__ import annotations
 
+import time
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
@@ -171,3 +172,52 @@ class Content:
     common: Words
     controls: Controls
     parts: Parts
+
+
+SECONDS = 1.4  # per step
+
+
+class Slideshow:
+    """Plays a slider through some of its numbers, and stops at the last or when the reader moves the slider.
+
+    Args:
+        name: of the slider, whose state is the number.
+        steps: the numbers, in order.
+    """
+
+    def __init__(self, controls: Controls, name: str, steps: Sequence[int]) -> None:
+        self.key = controls.key(name)
+        self.steps = steps
+        self._label = controls.common("play")
+        self._state_key = f"{self.key}-played"  # number set last, the one before it, and the time
+
+    @property
+    def every(self) -> float | None:
+        """Interval in seconds at which to check for the next step; None while it is not playing."""
+        return SECONDS if self._state_key in st.session_state else None
+
+    def button(self) -> None:
+        """Draw the button that plays from the first step on."""
+        st.button(self._label, key=f"{self.key}-play", icon=":material/play_arrow:", on_click=self._set, args=[0])
+
+    def step(self) -> None:
+        """Advance one step if it is due; call before drawing the slider."""
+        if self._state_key not in st.session_state:
+            return
+        played, before, at = st.session_state[self._state_key]
+        now = self.steps[played]
+        if self._number() == before:  # sent by a browser that does not show the step yet
+            st.session_state[self.key] = now
+        if played == len(self.steps) - 1 or self._number() != now:
+            del st.session_state[self._state_key]
+            st.rerun()  # of the whole page, which ends the interval
+        if time.monotonic() - at >= 0.9 * SECONDS:
+            self._set(played + 1)
+
+    def _number(self) -> int:
+        return int(st.session_state.get(self.key, self.steps[0]))
+
+    def _set(self, place: int) -> None:
+        before = self._number()
+        st.session_state[self.key] = self.steps[place]
+        st.session_state[self._state_key] = (place, before, time.monotonic())

@@ -15,6 +15,7 @@ from pages.learning.runs import RECORDED, OwnRun
 from serving.settings import Settings
 from tests.pages.reading import badges, components, drawn, figures, one_line, texts
 from tests.visits import Visits
+from ui.chapter import parts
 from ui.compute.slots import time_limit
 from ui.text.markdown import unescape
 from viz_core.runtime.assets import reading
@@ -175,3 +176,19 @@ def test_a_recorded_run_that_is_lost_is_a_sentence(
     app = open_page(CHAPTER, lang="pt-BR")
     (message,) = (unescape(error.value) for error in app.error)
     assert message == "O arquivo lost.npz do Atlas está faltando ou danificado. Instale o Atlas de novo."
+
+
+def test_it_opens_before_the_first_update_and_plays_to_the_last(
+    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "SECONDS", 0.0)
+    app = open_page(CHAPTER, **{"open-all": "false"})
+    seen = [app.slider(key="l-update").value]
+    app.button(key="l-update-play").click().run()
+    while seen[-1] != 400:
+        seen.append(app.slider(key="l-update").value)
+        app.run()
+    assert seen[0] == 0
+    assert seen == sorted(seen)
+    (line,) = figures(app, "together")[0]["layout"]["shapes"]
+    assert line["x0"] == 400

@@ -11,10 +11,11 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from pages.position_embeddings import figures, offset_figures, sections
+from pages.position_embeddings import figures, offset_figures
 from pages.position_embeddings.figures import hands_figure
 from tests.pages.reading import drawn, one_line, stands
 from ui.blocks.figures import SCORE_LIMIT
+from ui.chapter import parts
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (
     RelativePositionEmbedding2d,
@@ -155,7 +156,7 @@ def test_without_models_nothing_is_trained(no_checkpoints: object, open_page: Op
 
 def test_playing_moves_slider_words_and_picture_together(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
     """Once each time it looks, a step; at the last one it stops, and so it does where someone takes the slider."""
-    monkeypatch.setattr(sections, "SECONDS", 0.0)
+    monkeypatch.setattr(parts, "SECONDS", 0.0)
     app = opened(open_page, section=CLOSER, step=4)
 
     def shows(step: int) -> bool:
