@@ -5,8 +5,11 @@ import os
 import re
 import sys
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
+
+from viz_core import view
 
 os.environ["KERAS_BACKEND"] = "jax"
 _rng = np.random.default_rng(0)
@@ -15,7 +18,7 @@ ALLOWED = np.ones((QUERIES, KEYS), bool)
 ALLOWED[1] = False
 ADDED = np.where(ALLOWED, 0, -np.inf).astype(np.float32)
 
-Weights = Callable[..., np.ndarray]  # of queries and keys (n, 8), mask or None, and whether causal: (queries, keys)
+Weights = Callable[..., Any]  # of queries and keys (n, 8), mask or None, and whether causal: an array (queries, keys)
 
 
 def torch_kernels() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...]]]:
@@ -30,7 +33,7 @@ def torch_kernels() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...
         given = None if mask is None else torch.tensor(mask)
         with sdpa_kernel(backend):
             out = torch.nn.functional.scaled_dot_product_attention(*tensors, attn_mask=given, is_causal=causal)
-        return out[0, 0, :, :KEYS].numpy()
+        return out[0, 0, :, :KEYS]
 
     for backend in (SDPBackend.MATH, SDPBackend.FLASH_ATTENTION):
         yield f"torch {version}, {backend.name}", lambda *given, b=backend: scaled(b, *given), (ALLOWED, ADDED)
@@ -40,7 +43,7 @@ def torch_kernels() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...
         allowed = None if mask is None else torch.tensor(mask)
         rule = (lambda _b, _h, i, j: i >= j) if causal else lambda _b, _h, i, j: allowed[i, j]
         block = create_block_mask(rule, 1, 1, QUERIES, KEYS, device="cpu")
-        return flex_attention(*tensors, block_mask=block)[0, 0, :, :KEYS].numpy()
+        return flex_attention(*tensors, block_mask=block)[0, 0, :, :KEYS]
 
     yield f"torch {version}, flex_attention", flexible, (ALLOWED, None)
 
@@ -49,7 +52,7 @@ def torch_kernels() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...
         given = torch.ones(QUERIES, KEYS, dtype=torch.bool).triu(1) if causal else torch.tensor(mask)
         given = ~given if not causal and given.dtype == torch.bool else given
         with torch.no_grad():
-            return attention(torch.tensor(q)[None], *[torch.tensor(k)[None]] * 2, attn_mask=given)[1][0].numpy()
+            return attention(torch.tensor(q)[None], *[torch.tensor(k)[None]] * 2, attn_mask=given)[1][0]
 
     yield f"torch {version}, nn.MultiheadAttention (its weights)", layer, (ALLOWED, ADDED)
 
@@ -85,14 +88,14 @@ def jax_and_keras() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...
         if mask is not None and not kind:
             kind = {"mask": mask[None, None]}
         out = jax.nn.dot_product_attention(q[None, :, None], k[None, :, None], values, is_causal=causal, **kind)
-        return np.asarray(out)[0, :, 0, :KEYS]
+        return out[0, :, 0, :KEYS]
 
     yield f"jax {jax.__version__}, jax.nn.dot_product_attention", by_jax, (ALLOWED, ADDED)
 
     def by_keras(q, k, mask, causal):
         layer = keras.layers.MultiHeadAttention(1, 8)
         options = {"use_causal_mask": True} if causal else {"attention_mask": mask[None]}
-        return np.asarray(layer(q[None], k[None], return_attention_scores=True, **options)[1])[0, 0]
+        return layer(q[None], k[None], return_attention_scores=True, **options)[1][0, 0]
 
     yield f"keras {keras.__version__}, MultiHeadAttention (its scores)", by_keras, (ALLOWED, None)
 
@@ -100,7 +103,7 @@ def jax_and_keras() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...
         layer = keras.layers.Attention()
         hidden = [None, np.asarray(ALLOWED[1])[None]] if mask is not None else None
         out = layer([q[None], k[None]], mask=hidden, return_attention_scores=True, use_causal_mask=causal)
-        return np.asarray(out[1])[0]
+        return out[1][0]
 
     yield f"keras {keras.__version__}, Attention (its scores)", by_attention, (ALLOWED, None)
 
@@ -111,7 +114,7 @@ def mlx_kernels() -> Iterator[tuple[str, Weights, tuple[np.ndarray | None, ...]]
     def weights(q, k, mask, causal):
         tensors = [mx.array(each[None, None]) for each in (q, k, np.eye(KEYS, 8, dtype=np.float32))]
         given = "causal" if causal else mx.array(mask)
-        return np.array(mx.fast.scaled_dot_product_attention(*tensors, scale=8**-0.5, mask=given))[0, 0, :, :KEYS]
+        return mx.fast.scaled_dot_product_attention(*tensors, scale=8**-0.5, mask=given)[0, 0, :, :KEYS]
 
     yield f"mlx {mx.__version__}, mx.fast.scaled_dot_product_attention", weights, (ALLOWED, ADDED)
 
@@ -133,24 +136,32 @@ def empty(row: np.ndarray) -> str:
     return "zeros" if not row.any() else "mean of all keys" if np.allclose(row, 1 / KEYS) else f"{row.round(2)}"
 
 
-def attempt(weights: Weights, say: Callable[[np.ndarray], str], *given: object) -> str:
-    """Say what a call gives, or that it raises."""
+def attempt(weights: Weights, say: Callable[[np.ndarray], str], *given: object) -> tuple[str, str]:
+    """Say what a call gives, or that it raises; and what this product's `view` makes of the library's own array."""
     queries, keys = (_rng.normal(size=(n, 8)).astype(np.float32) for n in (QUERIES, KEYS))
     try:
-        return say(weights(queries, keys, *given))
+        found = weights(queries, keys, *given)
     except Exception as error:
-        return f"refused ({type(error).__name__})"
+        return f"refused ({type(error).__name__})", ""
+    array = np.asarray(found)
+    try:
+        shown = view(found).groups[0].calls[0].weights()[0, 0].numpy()
+    except ValueError:
+        return say(array), "refused"
+    if np.array_equal(shown, array):
+        return say(array), "as given"
+    return say(array), "NaN as zeros" if np.array_equal(shown, np.nan_to_num(array)) else "changed"
 
 
 def rows(name: str) -> Iterator[str]:
     """Yield the rows of a library."""
-    for title, weights, (allowed, added) in LIBRARIES[name]():
-        masked = (
-            mask if mask is None else attempt(weights, lambda each: empty(each[1]), mask, False)
-            for mask in (allowed, added)
+    for title, weights, masks in LIBRARIES[name]():
+        tried = (
+            ("", "") if mask is None else attempt(weights, lambda each: empty(each[1]), mask, False) for mask in masks
         )
-        found = [attempt(weights, corner, None, True), *(each or "" for each in masked)]
-        yield f"| {title} | " + " | ".join(found) + " |\n"
+        found, imported = zip(attempt(weights, corner, None, True), *tried, strict=True)
+        cells = [title, *found, ", ".join(dict.fromkeys(filter(None, imported)))]
+        yield "| " + " | ".join(cells) + " |\n"
 
 
 table = "".join(row for name in sys.argv[1:] or LIBRARIES for row in rows(name))
@@ -158,7 +169,7 @@ print(table, end="")
 if os.environ.get("PAGE"):
     with open(os.environ["PAGE"], encoding="utf-8") as page:
         text = page.read()
-    head, rest = re.split(r"(?<=\| --- \| --- \| --- \| --- \|\n)(?:\| .*\n)+", text, maxsplit=1)
+    head, rest = re.split(r"(?<=\| --- \| --- \| --- \| --- \| --- \|\n)(?:\| .*\n)+", text, maxsplit=1)
     head = re.sub(r"Kernels run \S+", f"Kernels run {datetime.date.today()}", head)
     with open(os.environ["PAGE"], "w", encoding="utf-8") as page:
         page.write(head + table + rest)

@@ -7,5 +7,5 @@ in_environment() {
   trap 'rm -rf "$folder"' EXIT
   python3 -m venv "$folder/env"
   "$folder/env/bin/pip" install --quiet --no-compile --disable-pip-version-check "$@"
-  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "${BASH_SOURCE[0]}") "$folder/env/bin/python" -
+  PYTHONDONTWRITEBYTECODE=1 PYTHONPATH=$(dirname "${BASH_SOURCE[0]}")${PYTHONPATH:+:$PYTHONPATH} "$folder/env/bin/python" -
 }

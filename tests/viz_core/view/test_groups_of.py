@@ -2,6 +2,7 @@
 
 import hashlib
 import importlib
+import re
 import subprocess
 import sys
 from importlib.metadata import version
@@ -16,6 +17,7 @@ from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
+from tests.source_files import ROOT
 from viz_core import available, load, view
 from viz_core.hub import HubRun, load_hub
 from viz_core.pretrained import Classification, Translation
@@ -317,6 +319,24 @@ def test_arrays_are_read_whatever_library_made_them() -> None:
     for wrong in (Foreign(np.array([["a"]])), np.array([[object()]])):
         with pytest.raises(ValueError, match="an array that holds none"):
             view(wrong)
+
+
+def test_the_table_of_kernels_says_how_arrays_of_each_convention_are_read() -> None:
+    page = (ROOT / "docs" / "conventions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (.+) \| (upper left|lower right) \| (.*) \| (.*) \| (.+) \|$", page, re.MULTILINE)
+    assert len(rows) == 10
+    for kernel, corner, *empty, expected in rows:
+        causal = torch.ones(2, 5).tril(0 if corner == "upper left" else 3)
+        arrays, read = [causal / causal.sum(dim=-1, keepdim=True)], set[str]()
+        for name in filter(None, empty):
+            row = {"zeros": 0.0, "NaN": torch.nan, "mean of all keys": 0.2}[name]
+            arrays.append(torch.stack((torch.full((5,), 0.2), torch.full((5,), row))))
+        for array in arrays:
+            (call,) = view(array).groups[0].calls
+            shown = call.weights()[0, 0]
+            assert torch.equal(shown, array.nan_to_num(0))
+            read.add("as given" if torch.equal(shown, array) else "NaN as zeros")
+        assert ", ".join(sorted(read, reverse=True)) == expected, kernel
 
 
 def test_a_row_of_nan_is_one_that_sees_nothing() -> None:
