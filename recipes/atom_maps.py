@@ -12,7 +12,7 @@ import argparse
 import json
 import sys
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -46,19 +46,17 @@ SOURCE = (
     "Laboratoire-de-Chemoinformatique/Reaction_Data_Cleaning at 793475e (LGPL 2.1), without a random part"
 )
 SAMPLES = 2000  # of the bootstrap
-KINDS = ("leaving-group", "reagent", "other-atom", "none")
+KINDS = ("symmetry", "leaving-group", "reagent", "other-atom", "none")
+"""What an atom other than the true one is; the first counts as right."""
 
 
 @dataclass(frozen=True, eq=False)
 class Marks:
-    """Right product atoms of one reaction: of each head, and of what else is compared."""
+    """Product atoms of one reaction without their true atom, by `KINDS`: of each head, and of what is compared."""
 
     atoms: int  # mapped product atoms
-    chance: float  # of them right, on average, by drawing among reactant atoms of the element
-    heads: Int[np.ndarray, "layers heads"]  # right up to symmetry
-    exact: Int[np.ndarray, "layers heads"]
-    others: dict[str, int]
-    kinds: Counter[str]  # of errors of the procedure's head
+    heads: Int[np.ndarray, "layers heads kinds"]
+    others: dict[str, Float[np.ndarray, " kinds"]]
 
 
 def mark(found: MappedReaction, forward: Any, backward: Any, head: tuple[int, int]) -> Marks:
@@ -67,34 +65,27 @@ def mark(found: MappedReaction, forward: Any, backward: Any, head: tuple[int, in
     Args:
         forward: of `measure_reaction`.
         backward: likewise.
-        head: the one whose errors are sorted, and that RXNMapper's procedure is given.
+        head: the one that RXNMapper's procedure is given.
     """
-    known = found.truth >= 0
-    rows = np.arange(len(known))
+    known, allowed = found.truth >= 0, found.reaction.same_element
+    true = np.arange(allowed.shape[1]) == found.truth[:, None]
+    wrong = ~found.equivalent
+    kinds = [found.equivalent & ~true, wrong & found.takes_part & ~found.goes_on, wrong & ~found.takes_part]
+    table = np.stack([*kinds, wrong & found.goes_on, np.zeros_like(wrong)], axis=-1)  # of a pair
+    table = np.concatenate([table, np.broadcast_to(np.eye(5, dtype=bool)[4], (len(known), 1, 5))], axis=1)
+    table &= known[:, None, None]
 
-    def right(atoms: Int[np.ndarray, "*heads products"]) -> Int[np.ndarray, "*heads"]:
-        return (found.equivalent[rows, atoms] & (atoms >= 0) & known).sum(axis=-1)
+    def count(atoms: Int[np.ndarray, "*heads products"]) -> Int[np.ndarray, "*heads kinds"]:
+        return table[np.arange(len(known)), atoms].sum(axis=-2)  # -1, no atom, is the last column
 
-    each = strongest_atoms(forward, found.reaction)
-    own = each[head]
-    kinds = Counter(symmetry=int((known & (own >= 0) & found.equivalent[rows, own] & (own != found.truth)).sum()))
-    for atom in own[known & ((own < 0) | ~found.equivalent[rows, own])]:
-        taken = "none" if atom < 0 else "reagent" if not found.takes_part[atom] else "other-atom"
-        kinds["leaving-group" if taken == "other-atom" and not found.goes_on[atom] else taken] += 1
-    allowed = found.reaction.same_element
-    chances = (found.equivalent & allowed).sum(axis=1) / np.maximum(allowed.sum(axis=1), 1)
+    candidates = np.column_stack([allowed, ~allowed.any(axis=1)])
+    drawn = (table * candidates[..., None]).sum(axis=1) / candidates.sum(axis=1, keepdims=True)
     others = {
-        "both-directions": right(strongest_atoms(forward[head] + backward[head], found.reaction)),
-        "procedure": right(map_with_neighbours(forward[head], backward[head], found.reaction)),
+        "chance": drawn.sum(axis=0),  # on average
+        "both-directions": count(strongest_atoms(forward[head] + backward[head], found.reaction)),
+        "procedure": count(map_with_neighbours(forward[head], backward[head], found.reaction)),
     }
-    return Marks(
-        int(known.sum()),
-        float(chances[known].sum()),
-        right(each),
-        ((each == found.truth) & known).sum(axis=-1),
-        {name: int(value) for name, value in others.items()},
-        kinds,
-    )
+    return Marks(int(known.sum()), count(strongest_atoms(forward, found.reaction)), others)
 
 
 def interval(right: Float[np.ndarray, "reactions ..."], atoms: Int[np.ndarray, " reactions"]) -> dict[str, Any]:
@@ -107,39 +98,36 @@ def interval(right: Float[np.ndarray, "reactions ..."], atoms: Int[np.ndarray, "
     return {name: np.round(value, 4).tolist() for name, value in (("mean", mean), ("low", low), ("high", high))}
 
 
-def score(marks: Sequence[Marks]) -> dict[str, Any]:
-    """Return accuracies of all heads and of what is beside them, by atom and by whole reaction, with intervals."""
+def score(marks: Sequence[Marks], head: tuple[int, int]) -> dict[str, Any]:
+    """Return accuracies of all heads and of what is beside them, by atom, whole reaction and kind, with intervals.
+
+    Args:
+        head: the one that RXNMapper reads.
+    """
     atoms = np.array([each.atoms for each in marks])
-    heads = np.stack([each.heads for each in marks])
-    flat = heads.reshape(len(marks), -1)
-    best, *rest = np.argsort(-flat.sum(axis=0), kind="stable").tolist()
-    num_heads = heads.shape[2]
-    other = next(i for i in rest if i % num_heads != best % num_heads)  # of the shared layer
-    columns = {
-        "best": flat[:, best],
-        "next": flat[:, rest[0]],
-        "other-head": flat[:, other],
-        "chance": np.array([each.chance for each in marks]),
-        **{name: np.array([each.others[name] for each in marks]) for name in marks[0].others},
-    }
-    ones = np.ones(len(marks), dtype=int)
+    kinds = np.stack([each.heads for each in marks])
+    heads = atoms[:, None, None] - kinds[..., 1:].sum(axis=-1)
+    sums, num_heads = heads.sum(axis=0), heads.shape[2]
+    best, *rest = (divmod(i, num_heads) for i in np.argsort(-sums.ravel(), kind="stable").tolist())
+    places = {"read": head, "best": best, "next": rest[0]}
+    places["other-head"] = next(place for place in rest if place[1] != best[1])  # of the shared layer
+    columns = {name: kinds[:, *place].astype(float) for name, place in places.items()}
+    columns |= {name: np.array([each.others[name] for each in marks], dtype=float) for name in marks[0].others}
     table = {}
     for name, column in columns.items():
-        table[name] = {"atoms": interval(column, atoms)}
+        right = atoms - column[:, 1:].sum(axis=1)
+        by_kind = {kind: interval(column[:, i], atoms) for i, kind in enumerate(KINDS)}
+        table[name] = {"atoms": interval(right, atoms), **by_kind}
         if name != "chance":
-            table[name]["reactions"] = interval(column == atoms, ones)
-    kinds = sum((each.kinds for each in marks), Counter())
+            table[name]["reactions"] = interval(right == atoms, np.ones(len(marks), dtype=int))
     return {
         "reactions": len(marks),
         "atoms": int(atoms.sum()),
         "heads": interval(heads, atoms),
-        "exact": interval(np.stack([each.exact for each in marks]), atoms),
-        "best": list(divmod(best, num_heads)),
-        "next": list(divmod(rest[0], num_heads)),
-        "other_head": list(divmod(other, num_heads)),
-        "best_minus_next": interval(flat[:, best] - flat[:, rest[0]], atoms),
+        "exact": interval(heads - kinds[..., 0], atoms),
+        "places": {name: list(place) for name, place in places.items()},
+        "best_minus_next": interval(heads[:, *best] - heads[:, *rest[0]], atoms),
         "table": table,
-        "errors": {kind: kinds[kind] for kind in ("symmetry", *KINDS)},
     }
 
 
@@ -166,8 +154,8 @@ def page_reaction(model: HubModel, text: str, head: tuple[int, int]) -> tuple[di
     return shown, marks
 
 
-def heads_off(model: HubModel, head: tuple[int, int], other: int) -> dict[str, Any]:
-    """Return the mean probability of the right token at each product atom of the twenty, hidden alone, by heads off.
+def heads_off(model: HubModel, reactions: Iterable[str], head: tuple[int, int], other: int) -> dict[str, Any]:
+    """Return the mean probability of the right token at each product atom, hidden alone, by heads off.
 
     "own" is the head in its pass, "everywhere" in all passes, "other" another head in the same pass.
     """
@@ -180,8 +168,7 @@ def heads_off(model: HubModel, head: tuple[int, int], other: int) -> dict[str, A
     }
     found: dict[str, list[float]] = {name: [] for name in off}
     sizes = []
-    for text in TWENTY.values():
-        smiles = spell(molecules_of(text)).smiles
+    for smiles in reactions:
         sizes.append(read_reaction(smiles).num_products)
         for name, heads in off.items():
             found[name].append(float(hidden_atoms(model, smiles, heads).sum()))
@@ -201,10 +188,11 @@ def main(arguments: Sequence[str]) -> int:
         if chosen.golden:
             write_json(chosen.out / "scores.json", _measure(model, chosen.golden, head, chosen.limit))
         found = {name: page_reaction(model, text, head) for name, text in TWENTY.items()}
-        scores = score([marks for _, marks in found.values()])
+        scores = score([marks for _, marks in found.values()], head)
+        canonical = [shown["canonical"]["smiles"] for shown, _ in found.values()]
         content = {
             "head": list(head),
-            "off": heads_off(model, head, scores["other_head"][1]),
+            "off": heads_off(model, canonical, head, scores["places"]["other-head"][1]),
             "scores": scores,
             "reactions": {name: shown for name, (shown, _) in found.items()},
         }
@@ -230,4 +218,4 @@ def _measure(model: HubModel, path: Path, head: tuple[int, int], limit: int | No
             left_out[error.sentence] += 1
         if i % 50 == 0:
             print(f"{i} reactions", flush=True)
-    return {"source": SOURCE, "model": MODEL, "left_out": dict(left_out), **score(marks)}
+    return {"source": SOURCE, "model": MODEL, "left_out": dict(left_out), **score(marks, head)}

@@ -17,7 +17,7 @@ def heads_figure(scores: dict[str, Any], labels: Labels) -> go.Figure:
     mean, low, high = (np.array(scores["heads"][part]) for part in ("mean", "low", "high"))
     figure = go.Figure()
     layers, heads = mean.shape
-    best = tuple(scores["best"])
+    best = tuple(scores["places"]["best"])
     for head in range(heads):
         colour = CATEGORIES[head % len(CATEGORIES)]
         traces.dots(

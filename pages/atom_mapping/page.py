@@ -32,7 +32,7 @@ chapter.next()
 
 def code() -> None:
     """Draw sources, source code and downloads."""
-    chapter.sources({"head": numbers_of("golden")["best"]})
+    chapter.sources({"head": numbers_of("golden")["places"]["best"]})
     chapter.code(read_reaction, atom_weights, strongest_atoms, map_with_neighbours)
 
 

@@ -28,6 +28,7 @@ from viz_core.lab.atom_maps import (
     ReactionError,
     head_weights,
     read_reaction,
+    reagents_of,
     runners_up,
     strongest_atoms,
 )
@@ -110,7 +111,8 @@ def _choose_masked(chapter: Chapter, smiles: str) -> tuple[int, ...]:
         reaction = read_reaction(smiles)
     except ReactionError:
         return ()
-    names = _names(chapter, reaction)
+    atom = "{atom}"
+    names = name_atoms(reaction, {"reactant": atom, "product": atom})
     atoms = range(1, reaction.num_reactants + 1)
     chosen = chapter.controls.multiselect(MASKED, atoms, (), labels=lambda atom: names[atom - 1])
     return tuple(sorted(atom - 1 for atom in chosen))
@@ -121,10 +123,6 @@ def _toggle_masked(chapter: Chapter, atom: int) -> None:
     key = chapter.controls.key(MASKED)
     before = st.session_state.get(key) or []
     st.session_state[key] = [each for each in before if each != atom + 1] + [atom + 1] * (atom + 1 not in before)
-
-
-def _names(chapter: Chapter, reaction: Reaction) -> list[str]:
-    return name_atoms(reaction, chapter.words("atom.reactant"), chapter.words("atom.product"))
 
 
 def model_spec() -> HubModelSpec:
@@ -154,15 +152,18 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         right = count_right(entry, weights)
         with chapter.claim_row("main"):
             chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
+    reagents = reagents_of(reaction, truth or strongest[:, None].tolist())
+    names = name_atoms(reaction, chapter.words.group("atom"), reagents)
     draw_places(
         chapter.parts.unique_key("places"),
-        draw_reaction(molecules, reaction, _names(chapter, reaction), masked),
+        draw_reaction(molecules, reaction, names, masked, dict.fromkeys(reagents, chapter.words("reagent"))),
         weights,
         chapter.words,
         start=_start(choice),
         truth=truth,
         strongest=strongest.tolist(),
         unclear=runners_up(weights, reaction).tolist(),
+        first_row=None if setting else 1,  # behind [CLS]; the maps below are of the intact text
         on_mask=None if setting else partial(_toggle_masked, chapter),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
@@ -202,8 +203,7 @@ def find(chapter: Chapter) -> None:
     chapter.text("find", reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}")
     ahead = scores["best_minus_next"]
     values: dict[str, Any] = {
-        "best": head_place(*(each + 1 for each in scores["best"])),
-        "next": head_place(*(each + 1 for each in scores["next"])),
+        **{name: head_place(*(each + 1 for each in scores["places"][name])) for name in ("best", "next")},
         "accuracy": f"{scores['table']['best']['atoms']['mean']:.1%}",
         **{name: f"{100 * ahead[name]:+.2f}" for name in ("mean", "low", "high")},
     }
@@ -213,23 +213,19 @@ def find(chapter: Chapter) -> None:
 def table(chapter: Chapter) -> None:
     """Draw accuracies side by side, and the kinds of errors."""
     scores, words = numbers_of("golden"), chapter.words
-    columns, rows = words.group("column"), []
-    layer, head = results("reactions")["head"]
-    places = {name: head_place(*(each + 1 for each in scores[key])) for name, key in _PLACES.items()}
-    own = {"atoms": {part: scores["heads"][part][layer][head] for part in ("mean", "low", "high")}}
-    read = head_place(layer + 1, head + 1)  # the one that RXNMapper reads
-    for name, found in {"read": own, **scores["table"]}.items():
-        row = {columns["method"]: words(f"method.{name}", head=places.get(name, read))}
-        rows.append(row | {columns[part]: _with_interval(found.get(part), words.language) for part in _MEASURED})
-    chapter.text("table", reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}", head=read)
-    st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
-    errors = scores["errors"]
-    wrong = sum(count for kind, count in errors.items() if kind != "symmetry")
-    chapter.text("errors", head=read, wrong=f"{wrong:,}", **{kind: f"{count:,}" for kind, count in errors.items()})
+    columns = words.group("column")
+    places = {name: head_place(*(each + 1 for each in place)) for name, place in scores["places"].items()}
+    read = places["read"]
+    for text, measured in _MEASURED.items():
+        rows = []
+        for name, found in scores["table"].items():
+            row = {columns["method"]: words(f"method.{name}", head=places.get(name, read))}
+            rows.append(row | {columns[part]: _with_interval(found.get(part), words.language) for part in measured})
+        chapter.text(text, reactions=f"{scores['reactions']:,}", atoms=f"{scores['atoms']:,}", head=read)
+        st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
 
 
-_PLACES = {"best": "best", "next": "next", "other-head": "other_head"}
-_MEASURED = ("atoms", "reactions")
+_MEASURED = {"table": ("atoms", "reactions"), "errors": ("leaving-group", "reagent", "other-atom", "symmetry")}
 
 
 def _with_interval(found: dict[str, float] | None, language: str) -> str:
@@ -249,6 +245,7 @@ def maps(chapter: Chapter, choice: Choice) -> None:
     except ValueError as error:
         st.warning(explain(error), icon=":material/edit:")
         return
+    chapter.text("maps")
     chapter.attention_view(groups, ViewState("encoder-self", *choice.head))
 
 
@@ -258,7 +255,7 @@ def switched_off(chapter: Chapter) -> None:
     scores = recorded["scores"]
     names = {
         "head": head_place(*(each + 1 for each in recorded["head"])),
-        "other": head_place(recorded["head"][0] + 1, scores["other_head"][1] + 1),
+        "other": head_place(recorded["head"][0] + 1, scores["places"]["other-head"][1] + 1),
         "number": recorded["head"][1] + 1,
     }
     columns = words.group("column")
@@ -275,16 +272,30 @@ def switched_off(chapter: Chapter) -> None:
 
 
 def twenty(chapter: Chapter) -> None:
-    """State the rule of the twenty reactions, and draw them with how many atoms are right."""
-    columns, rows = chapter.words.group("column"), []
+    """State the rule of the twenty reactions; draw how many atoms are right, in each order, and what a lack does."""
+    language, columns, rows = chapter.words.language, chapter.words.group("column"), []
+    sums = {"canonical": 0, "reordered": 0, "count": 0}
     for name, versions in reactions().items():
-        row = {columns["reaction"]: chapter.words(f"option.{name}")}
+        row, count = {columns["reaction"]: chapter.words(f"option.{name}")}, len(versions["canonical"]["truth"])
+        sums["count"] += count
         for version in ("canonical", "reordered"):
-            entry = versions[version]
-            row[columns[version]] = f"{count_right(entry)} / {len(entry['truth'])}"
+            right = count_right(versions[version])
+            sums[version] += right
+            row[columns[version]] = f"{right} / {count}"
+        means = [localised(f"{weights.mean():.2f}", language) for weights in lost_weights(versions) if weights.size]
+        row[columns["missing"]] = " → ".join(means) or "–"
         rows.append(row | {columns["smiles"]: versions["canonical"]["smiles"]})
-    chapter.text("rule")
+    lost = np.concatenate([lost_weights(versions) for versions in reactions().values()], axis=1)
+    intact, missing = (localised(f"{weight:.2f}", language) for weight in lost.mean(axis=1))
+    chapter.text("rule", **sums, lost=lost.shape[1], intact=intact, missing=missing)
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
+
+
+def lost_weights(versions: dict[str, Any]) -> np.ndarray:
+    """The largest weights on reactant atoms, intact and without a reactant, of product atoms that came from it."""
+    lost = [i for i, right in enumerate(versions.get("missing", {}).get("truth", ())) if not right]
+    found = [[max(versions[name]["weights"][i]) for i in lost] for name in ("canonical", "missing") if lost]
+    return np.array(found).reshape(2, len(lost))
 
 
 def gallery_picture() -> Image.Image:

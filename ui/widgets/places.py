@@ -25,6 +25,7 @@ def draw_places(
     truth: Sequence[Sequence[int]] = (),
     strongest: Sequence[int] = (),
     unclear: Sequence[int] = (),
+    first_row: int | None = None,
     on_mask: Callable[[int], None] | None = None,
 ) -> None:
     """Draw it, with a chapter's words of the group "places"; other arguments as of `encode_places`.
@@ -50,5 +51,6 @@ def draw_places(
         truth=truth,
         strongest=strongest,
         unclear=unclear,
+        first_row=first_row,
     )
     _mount(key=key, data=data, on_mask_change=clicked)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -196,6 +196,16 @@ def runners_up(
     rows = np.arange(len(allowed))
     rivals = (allowed[rows, second] >= share * allowed[rows, first]) & (allowed[rows, second] >= 0)
     return np.where(rivals, second, -1)
+
+
+def reagents_of(reaction: Reaction, sources: Iterable[Iterable[int]]) -> set[int]:
+    """Return the numbers of the molecules before ">>" none of whose atoms is a source of a product atom.
+
+    Args:
+        sources: reactant atoms of each product atom, by a true map or a head's.
+    """
+    used = {reaction.molecules[atom] for atoms in sources for atom in atoms if atom >= 0}
+    return set(reaction.molecules[: reaction.num_reactants]) - used
 
 
 def map_with_neighbours(

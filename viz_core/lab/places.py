@@ -130,6 +130,7 @@ def encode_places(
     truth: Sequence[Sequence[int]] = (),
     strongest: Sequence[int] = (),
     unclear: Sequence[int] = (),
+    first_row: int | None = None,
 ) -> bytes:
     """Return what the component needs: a drawing and the weights of its queries.
 
@@ -139,6 +140,7 @@ def encode_places(
         truth: right keys of each query, where they are known.
         strongest: the key that each query is mapped to.
         unclear: the runner-up of each query that is marked as unclear; -1 of the others.
+        first_row: of the text's first token in maps of it on the same page, whose rows then choose places.
 
     Raises:
         ValueError: if there are other numbers of queries or keys.
@@ -169,6 +171,7 @@ def encode_places(
         "truth": truth,
         "strongest": strongest,
         "unclear": unclear,
+        "firstRow": first_row,
         "start": drawing.num_keys + start if len(weights) else None,
         "words": dict(words),
         "language": language,

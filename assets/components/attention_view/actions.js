@@ -59,7 +59,7 @@ const tellText = (/** @type {View} */ view, cursor) => pointAtTerms(cursor ? par
 
 function partsAt(/** @type {View} */ view, { row, column }) {
   const inMap = [row !== null && "query", column !== null && "key", row !== null && column !== null && "weight"];
-  return [view.state.group, ...(onPicture(view) ? ["patch"] : inMap.filter(Boolean))];
+  return [view.state.group, ...(onPicture(view) ? ["patch"] : [...inMap.filter(Boolean), ...(row === null ? [] : [`row-${row}`])])];
 }
 
 function highlight(/** @type {View} */ view, names) {

@@ -3,7 +3,7 @@
 
 import { element, fillIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
-import { listenToTerms, pointAtTerms } from "../shared/terms.js";
+import { listenToFigures, listenToTerms, pointAtTerms } from "../shared/terms.js";
 
 const LEAST = 0.02; // weight that is lit
 const MOST_NAMED = 3;
@@ -24,8 +24,19 @@ function createView(parent) {
   mask.addEventListener("click", () => view.send?.("mask", view.at));
   for (const event of ["pointerover", "focusin"]) root.addEventListener(event, ({ target }) => pointAtTerms(termsOf(target)));
   for (const event of ["pointerleave", "focusout"]) root.addEventListener(event, () => pointAtTerms([]));
-  view.stopTerms = listenToTerms((names) => root.querySelectorAll("[data-term]").forEach((node) => node.toggleAttribute("data-lit", names.includes(node.dataset.term))));
+  const stopRows = listenToFigures((names) => chooseRow(view, names));
+  const stopTerms = listenToTerms((names) => root.querySelectorAll("[data-term]").forEach((node) => node.toggleAttribute("data-lit", names.includes(node.dataset.term))));
+  view.stop = () => [stopRows, stopTerms].forEach((stop) => stop());
   return view;
+}
+
+/** Choose the token whose row of a map is pointed at. */
+function chooseRow(view, names) {
+  const row = names.find((name) => name.startsWith("row-"));
+  const { places, firstRow } = view.data ?? {};
+  if (!row || view.held !== null || typeof firstRow !== "number") return;
+  const place = places.findIndex(({ token }) => token === Number(row.slice("row-".length)) - firstRow);
+  if (place >= 0) select(view, place);
 }
 
 /** Hold a place until it is clicked again, or what is no place. */
@@ -166,4 +177,4 @@ function moveBy(view, event) {
   view.nodes[Math.min(view.nodes.length - 1, Math.max(0, view.at + step))][0].focus();
 }
 
-export default viewComponent(createView, receive, (view) => view.stopTerms());
+export default viewComponent(createView, receive, (view) => view.stop());

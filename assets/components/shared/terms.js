@@ -3,17 +3,19 @@
 const FROM_TEXT = "atlas-term"; // the text points at parts
 const FROM_FIGURE = "atlas-part"; // a figure points at terms
 
-/** Call `show` with the names of the parts that the text points at, none when it lets go; returns what ends it. */
-export function listenToTerms(show) {
+const listenTo = (event) => (show) => {
   const listen = ({ detail }) => show(detail);
-  document.addEventListener(FROM_TEXT, listen);
-  return () => document.removeEventListener(FROM_TEXT, listen);
-}
+  document.addEventListener(event, listen);
+  return () => document.removeEventListener(event, listen);
+};
+
+/** Call `show` with the names of the parts that the text points at, none when it lets go; returns what ends it. */
+export const listenToTerms = listenTo(FROM_TEXT);
 
 export const pointAtParts = (names) => document.dispatchEvent(new CustomEvent(FROM_TEXT, { detail: names }));
 
-/** Call `show` with the names of the terms that a figure points at. */
-export const listenToFigures = (show) => document.addEventListener(FROM_FIGURE, ({ detail }) => show(detail));
+/** Call `show` with the names of the terms that a figure points at, and "row-N" of a map's row; returns what ends it. */
+export const listenToFigures = listenTo(FROM_FIGURE);
 
 let shown = "";
 

@@ -36,3 +36,17 @@ def test_the_drawing_and_its_control_share_the_first_screen_of_a_phone(page: Pag
     expect(page.get_by_role("combobox", name="Reaction")).to_be_in_viewport(ratio=1)
     for number in range(2):
         expect(page.locator("svg.panel").nth(number)).to_be_in_viewport(ratio=1)
+
+
+def test_a_row_of_a_map_chooses_its_atom(page: Page, app_url: str) -> None:
+    """CC(=O)O.CCO>>CCOC(C)=O: the product's oxygen is the 15th token, behind [CLS]."""
+    page.goto(f"{app_url}/atom-mapping?am-reaction=esterification&open-all=true")
+    oxygen, stage = page.get_by_role("button", name="product O3", exact=True), page.locator("[data-piece=stage]").first
+    expect(oxygen).to_have_attribute("aria-pressed", "false")
+    stage.focus()
+    for _ in range(15 + 1):  # the first press shows the first row
+        page.keyboard.press("ArrowDown")
+    expect(oxygen).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".token[data-chosen]")).to_have_text("O")
+    page.keyboard.press("ArrowDown")
+    expect(oxygen).to_have_attribute("aria-pressed", "false")

@@ -12,6 +12,7 @@ from ui.text.words import load_words
 
 CHAPTER = "atom-mapping"
 WORDS = load_words(CHAPTER, "en")
+SNAR = reactions()["snar"]["canonical"]["smiles"]
 
 
 def test_opens_with_the_scores_of_all_heads(visits: Visits) -> None:
@@ -24,9 +25,30 @@ def test_opens_with_the_scores_of_all_heads(visits: Visits) -> None:
     assert 0 < len(marked) < len(unclear)
     own = weights[np.arange(len(weights)), shown["strongest"]]
     assert (weights[marked, unclear[marked]] >= 0.5 * own[marked] - 1e-3).all()
+    assert shown["firstRow"] == 1, "rows of the maps below choose atoms"
     scores = numbers_of("golden")
     drawn_heads = np.array([trace["y"] for trace in drawn(app, "heads")[:8]]).T
     np.testing.assert_allclose(drawn_heads, scores["heads"]["mean"], atol=1e-6)
+
+
+def test_reagents_are_named_and_marked(visits: Visits) -> None:
+    """Carbonate and two potassium ions of the substitution; of a typed reaction what no product atom is mapped to."""
+    for link in ({"am-reaction": WORDS("option.snar")}, {"am-reaction": WORDS("option.own"), "am-smiles": SNAR}):
+        shown = places(visits(CHAPTER, **{"open-all": "false", **link}))
+        marked = [WORDS("reagent") in [label[2] for label in panel["labels"]] for panel in shown["panels"]]
+        names = [place["name"] for place in shown["places"]]
+        reagent = WORDS("atom.reagent", atom="")
+        assert [name.startswith(reagent) for name in names] == [False] * 12 + [True] * 6 + [False] * 11
+        assert marked == [False, False, True, True, True, False] if "am-smiles" not in link else not any(marked)
+
+
+def test_both_tables_hold_each_method_with_intervals(visits: Visits) -> None:
+    app, table = visits(CHAPTER), numbers_of("golden")["table"]
+    accuracies, errors = (frame.value for frame in app.dataframe if WORDS("column.method") in frame.value)
+    assert len(accuracies) == len(errors) == len(table) == 7
+    cells = [*accuracies[WORDS("column.reactions")], *errors.drop(columns=WORDS("column.method")).to_numpy().ravel()]
+    assert sum(cell == "–" for cell in cells) == 1, "chance alone has no whole reactions"
+    assert accuracies[WORDS("column.reactions")][0].startswith(f"{100 * table['read']['reactions']['mean']:.1f}%")
 
 
 @pytest.mark.parametrize(
@@ -72,3 +94,4 @@ def test_the_words_agree_with_the_scores() -> None:
         assert count_right(versions.get("missing", versions["canonical"])) <= len(versions["canonical"]["truth"])
         assert all([] not in each["truth"] for name, each in versions.items() if name != "missing")
         assert "missing" not in versions or [] in versions["missing"]["truth"]
+        assert len({versions[name]["smiles"].partition(">>")[2] for name in versions if name != "reordered"}) == 1

@@ -11,9 +11,11 @@ from viz_core.lab.atom_maps import (
     map_with_neighbours,
     measure_reaction,
     read_reaction,
+    reagents_of,
     runners_up,
     strongest_atoms,
 )
+from viz_core.lab.fields.molecules import name_atoms
 
 
 def test_atoms_elements_molecules_and_bonds_are_read() -> None:
@@ -53,6 +55,15 @@ def test_the_strongest_atom_is_one_of_the_same_element() -> None:
     reaction = read_reaction("CO.N>>COF")
     weights = np.array([[0.1, 0.8, 0.0], [0.5, 0.2, 0.3], [0.9, 0.0, 0.0]])
     assert strongest_atoms(weights, reaction).tolist() == [0, 1, -1]
+
+
+def test_a_reagent_is_a_molecule_that_no_product_atom_comes_from() -> None:
+    reaction = read_reaction("CO.N.CC>>COF")
+    assert reagents_of(reaction, [[0], [1], []]) == {1, 2}
+    assert reagents_of(reaction, [[3, 4], [-1], [2]]) == {0}
+    names = name_atoms(reaction, {role: f"{role} {{atom}}" for role in ("reactant", "reagent", "product")}, {1})
+    assert names[1:4] == ["reactant O2", "reagent N3", "reactant C4"]
+    assert names[5:] == ["product C1", "product O2", "product F3"]
 
 
 def test_an_atom_is_unclear_if_its_runner_up_has_half_the_weight() -> None:

@@ -72,18 +72,25 @@ def _text_of(atom: Any) -> str:
     return f"{atom.GetSymbol()}{'H' + many if hydrogens else ''}{sign.translate(_SUPERSCRIPT)}"
 
 
-def name_atoms(reaction: Reaction, reactant: str, product: str) -> list[str]:
-    """Return a name for each atom: element and number on its side, in these templates with "{atom}"."""
-    n = reaction.num_reactants
-    sides = ((reactant, 0), (product, n))
-    return [
-        sides[i >= n][0].format(atom=f"{element}{i + 1 - sides[i >= n][1]}")
-        for i, element in enumerate(reaction.elements)
-    ]
+def name_atoms(reaction: Reaction, templates: Mapping[str, str], reagents: Collection[int] = ()) -> list[str]:
+    """Return a name for each atom: element and number on its side, in one of these templates with "{atom}".
+
+    Args:
+        templates: of "reactant", "product" and, where there are such molecules, "reagent".
+    """
+    n, found = reaction.num_reactants, []
+    for i, (element, molecule) in enumerate(zip(reaction.elements, reaction.molecules, strict=True)):
+        role = "product" if i >= n else "reagent" if molecule in reagents else "reactant"
+        found.append(templates[role].format(atom=f"{element}{i + 1 - n * (i >= n)}"))
+    return found
 
 
 def draw_reaction(
-    molecules: Sequence[Mapping[str, Any]], reaction: Reaction, names: Sequence[str], masked: Collection[int] = ()
+    molecules: Sequence[Mapping[str, Any]],
+    reaction: Reaction,
+    names: Sequence[str],
+    masked: Collection[int] = (),
+    captions: Mapping[int, str] | None = None,
 ) -> Drawing:
     """Return the molecules side by side, their atoms in the order of the reaction's.
 
@@ -91,11 +98,12 @@ def draw_reaction(
         molecules: of `draw_molecules`; none of them: the text alone has places.
         names: of all atoms, as of `name_atoms`.
         masked: atoms that are no keys.
+        captions: what stands below molecules, by their numbers.
     """
     n, boxes, panels = reaction.num_reactants, [], []
     for i, molecule in enumerate(molecules):
         sign = "" if i == 0 else "+" if molecule["product"] == molecules[i - 1]["product"] else "→"
-        panel, own = _draw_molecule(molecule, i, sign)
+        panel, own = _draw_molecule(molecule, i, sign, (captions or {}).get(i, ""))
         panels.append(panel)
         boxes += own
     places = tuple(
@@ -106,7 +114,7 @@ def draw_reaction(
 
 
 def _draw_molecule(
-    molecule: Mapping[str, Any], number: int, sign: str
+    molecule: Mapping[str, Any], number: int, sign: str, caption: str
 ) -> tuple[Panel, list[tuple[int, float, float, float, float]]]:
     atoms = [(_BOND * x, _BOND * y, label) for x, y, label in molecule["atoms"]]
     strokes = [
@@ -122,6 +130,8 @@ def _draw_molecule(
     xs, ys = [x for x, _, _ in atoms], [y for _, y, _ in atoms]
     left, top = min(xs) - _AROUND[0], min(ys) - _AROUND[1]
     box = (left, top, max(xs) + _AROUND[0] - left, max(ys) + _AROUND[1] - top)
+    if caption:
+        labels.append((left + box[2] / 2, top + box[3] - 7, caption, "middle"))
     panel = Panel(box, " ".join(strokes), tuple(labels), sign=sign, term=TERMS[molecule["product"]])
     return panel, [(number, x - _RADIUS, y - _RADIUS, 2 * _RADIUS, 2 * _RADIUS) for x, y, _ in atoms]
 
@@ -152,7 +162,7 @@ def _example() -> tuple[Any, ...]:
     """Water from methanol, without hydrogen."""
     alone = {"product": False, "atoms": [[0, 0, ""], [1, 0, "OH"]], "bonds": [[0, 1, 1]]}
     water = {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}
-    return [alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,)
+    return [alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,), {0: "reagent"}
 
 
 MOLECULES = Field("molecules", 0, draw_reaction, _example)
