@@ -1,30 +1,20 @@
 """The attention view outside the app: what is shown, what of it is open, and the frame that shows it in a notebook."""
 
-import base64
 import html
-import io
-import warnings
 from collections.abc import Mapping, Sequence
-from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-
-import torch.nn.functional as F
-from PIL import Image
-from torch import Tensor
 
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
 from viz_core.view.save import require_figures, saved_view
-from viz_core.view.state import DisplayOptions, ViewState, open_group, reopened, site_of_state
-from viz_core.view.visible_map import Positions, file_title, heads_in_rows
+from viz_core.view.state import DisplayOptions, ViewState, reopened, site_of_state
+from viz_core.view.static_pictures import static_forms
+from viz_core.view.visible_map import Positions
 
 if TYPE_CHECKING:
     from viz_core.view.matplotlib_figure import PaperFigure
-
-_DRAWN = 64  # the open map has a picture of its own with no more tokens on a side
-_SIDE, _GAP, _PIXELS = 32, 2, 64  # cells of a thumbnail at most, cells between two, pixels of one
 
 
 class ViewHandle:
@@ -195,49 +185,12 @@ class AttentionView(ViewHandle):
     height = 900  # of the frame in a notebook, in pixels
 
     def _repr_html_(self) -> str:
+        return self._repr_mimebundle_()["text/html"]
+
+    def _repr_mimebundle_(self, **_: object) -> dict[str, str]:
         # A frame of its own keeps the notebook's styles and the view's apart.
         page = html.escape(self.page(), quote=True)
         style = f"width: 100%; height: {self.height}px; border: 0"
         frame = f'<iframe srcdoc="{page}" onload="this.nextElementSibling.hidden = true" style="{style}"></iframe>'
-        return f"{frame}<div>{static_pictures(self.view, self.state)}</div>"
-
-
-def static_pictures(view: View, state: ViewState) -> str:
-    """Pictures, as HTML, of the open map (if it is short and figures are installed) and of every head of its kind.
-
-    They are what a notebook shows that runs no scripts, on a page of nbconvert or GitHub.
-    """
-    group = open_group(view.groups, state)
-    pictures = [(file_title(view, group, view.words["heads"]), _thumbnails(group))]
-    if find_spec("matplotlib") is not None and max(len(group.query_tokens), len(group.key_tokens)) <= _DRAWN:
-        from viz_core.view.matplotlib_figure import map_figure
-
-        with warnings.catch_warnings(action="ignore"):  # of a token that no font can write
-            figure = map_figure(view, state)
-            drawn = Image.open(io.BytesIO(figure._repr_png_()))
-        title = " | ".join(filter(None, (axes.get_title() for axes in figure.axes)))
-        pictures.insert(0, (title, drawn.convert("RGB")))
-    return "".join(
-        f'<img alt="{html.escape(title, quote=True)}" style="max-width: 100%" src="{_address(each)}">'
-        for title, each in pictures
-    )
-
-
-def _thumbnails(group: MapGroup) -> Image.Image:
-    """Every head as a thumbnail, a row a layer: the darker, the larger the weight's root."""
-    layers = [_smaller(group.picture(number).thumbnails).numpy() for number in range(len(group.calls))]
-    picture = Image.fromarray(255 - heads_in_rows(layers, _GAP, 0)[:-_GAP, :-_GAP])
-    scale = max(1, _PIXELS // (max(layers[0].shape[1:]) + _GAP))
-    return picture.resize((picture.width * scale, picture.height * scale), Image.Resampling.NEAREST)
-
-
-def _smaller(thumbnails: Tensor) -> Tensor:
-    """Return the largest weight of each bin, at most so many on a side."""
-    sides = [min(_SIDE, size) for size in thumbnails.shape[1:]]
-    return F.adaptive_max_pool2d(thumbnails.float(), sides).to(thumbnails.dtype)
-
-
-def _address(picture: Image.Image) -> str:
-    content = io.BytesIO()
-    picture.save(content, "PNG", optimize=True)
-    return f"data:image/png;base64,{base64.b64encode(content.getvalue()).decode()}"
+        forms = static_forms(self.view, self.state)
+        return {**forms, "text/html": f"{frame}<div>{forms['text/html']}</div>", "text/plain": repr(self)}

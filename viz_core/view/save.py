@@ -23,6 +23,7 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
 from viz_core.view.responses import every_request
 from viz_core.view.state import ViewState, open_group, site_of_state
+from viz_core.view.static_pictures import static_forms
 from viz_core.view.visible_map import fill, made_lines
 
 _FIGURES = (".svg", ".pdf", ".png")
@@ -301,6 +302,7 @@ def _notebook(view: View, state: ViewState, run_source: RunSource | None, defaul
     language = "" if view.language == "en" else f", language={view.language!r}"
     display = f"shown = view({run_source.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
     cells = [_cell("markdown", "\n\n".join(text)), _cell("code", run_source.code.strip()), _cell("code", display)]
+    cells[-1]["outputs"] = [{"output_type": "display_data", "metadata": {}, "data": static_forms(view, state)}]
     book = {
         "cells": [cell | {"id": f"cell-{i}"} for i, cell in enumerate(cells)],
         "metadata": {

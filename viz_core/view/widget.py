@@ -11,11 +11,12 @@ from IPython.display import display
 
 from viz_core.view.components import DARK, LIGHT, read_component
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook import ViewHandle, static_pictures
+from viz_core.view.notebook import ViewHandle
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, wanted
 from viz_core.view.save import saved_view
 from viz_core.view.state import ViewState, read_message, reopened, site_of_state
+from viz_core.view.static_pictures import static_forms
 
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
 # What the reader may save by Python's help.
@@ -69,8 +70,9 @@ class AttentionWidget(ViewHandle, anywidget.AnyWidget):
 
         As another form of one output they would lose to the stored state of a widget, which has no maps.
         """
-        pictures = f'<div class="{self._pictures}">{static_pictures(self.view, self.state)}</div>'
-        display({"text/html": pictures, "text/plain": repr(self)}, raw=True)
+        forms = static_forms(self.view, self.state)
+        pictures = f'<div class="{self._pictures}">{forms["text/html"]}</div>'
+        display({**forms, "text/html": pictures, "text/plain": repr(self)}, raw=True)
         data, metadata = self._repr_mimebundle_() or ({}, {})
         display(data, metadata=metadata, raw=True)
 

@@ -16,6 +16,7 @@ import torch
 from jupyter_client.blocking.client import BlockingKernelClient
 from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
+from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from PIL import Image
 
@@ -227,12 +228,27 @@ shown
 WAIT = 120
 
 
-def test_a_page_of_nbconvert_has_the_pictures(tmp_path: Path) -> None:
-    """With its defaults, of a notebook that stores the state of its widgets."""
-    book = new_notebook(cells=[new_code_cell(SHOW)])
+def executed(code: str) -> NotebookNode:
+    """A notebook that has run its one cell."""
+    book = new_notebook(cells=[new_code_cell(code)])
     NotebookClient(book, timeout=WAIT, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
-    assert "widgets" in book.metadata
-    nbformat.write(book, tmp_path / "maps.ipynb")
+    return book
+
+
+def assert_drawn(encoded: str) -> None:
+    low, high = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("L").getextrema()
+    assert low < high, "an empty picture"
+
+
+@pytest.fixture(scope="module")
+def shown_widget() -> NotebookNode:
+    return executed(SHOW)
+
+
+def test_a_page_of_nbconvert_has_the_pictures(shown_widget: NotebookNode, tmp_path: Path) -> None:
+    """With its defaults, of a notebook that stores the state of its widgets."""
+    assert "widgets" in shown_widget.metadata
+    nbformat.write(shown_widget, tmp_path / "maps.ipynb")
     subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "maps.ipynb"], cwd=tmp_path, check=True)
     page = (tmp_path / "maps.html").read_text("utf-8")
     cell = re.search(r'<div class="attention-\w+">(.*?)</div>', page)
@@ -240,8 +256,32 @@ def test_a_page_of_nbconvert_has_the_pictures(tmp_path: Path) -> None:
     opened, grid = re.findall(r'<img [^>]*src="data:image/png;base64,([^"]+)"', cell[1])
     assert opened != grid
     for each in (opened, grid):
-        low, high = Image.open(io.BytesIO(base64.b64decode(each))).convert("L").getextrema()
-        assert low < high, "an empty picture"
+        assert_drawn(each)
+
+
+def saved_notebook(folder: Path) -> NotebookNode:
+    AttentionView([make_group(5, 7)]).save(folder / "maps.ipynb")
+    return nbformat.read(folder / "maps.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("form", ["widget", "frame", "saved"])
+def test_a_viewer_like_githubs_has_the_picture(form: str, request: pytest.FixtureRequest, tmp_path: Path) -> None:
+    """It shows stored outputs: HTML without frames, scripts and handlers, or else a picture; no script runs."""
+    if form == "widget":
+        book = request.getfixturevalue("shown_widget")
+    else:
+        frame = SHOW.replace("shown = view", "viz_core.view.show.find_spec = lambda _: None\nshown = view")
+        book = saved_notebook(tmp_path) if form == "saved" else executed(f"import viz_core.view.show\n{frame}")
+    nbformat.validate(book)
+    (first, *others) = book.cells[-1].outputs
+    assert {kind for each in others for kind in each.data} <= {"application/vnd.jupyter.widget-view+json", "text/plain"}
+    page = re.sub(r"<(iframe|script|style)\b.*?</\1>|\son\w+=\"[^\"]*\"", "", first.data["text/html"], flags=re.DOTALL)
+    pictures = re.findall(r'<img alt="[^"]+" [^>]*src="data:image/png;base64,([^"]+)">', page)
+    assert len(pictures) == 2
+    for each in (*pictures, first.data["image/png"]):
+        assert_drawn(each)
+    heights = [Image.open(io.BytesIO(base64.b64decode(each))).height for each in (*pictures, first.data["image/png"])]
+    assert heights[2] == sum(heights[:2]), "one picture has the open map and every head"
 
 
 @pytest.fixture(scope="module")
