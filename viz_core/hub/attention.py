@@ -93,6 +93,8 @@ def attention_forward(
     if block_indices is not None:
         name = type(module).__name__
         raise ValueError(f"{name}: expected attention to all keys, got blocks chosen for each query; restore the model")
+    if attention_mask is not None and attention_mask.shape[-1] > key.shape[2]:  # models before transformers 5 add a key
+        attention_mask = attention_mask[..., : key.shape[2]]
     is_bias = attention_mask is not None and attention_mask.dtype != torch.bool
     mask, bias = (None, attention_mask) if is_bias else (attention_mask, None)
     if position_bias is not None:

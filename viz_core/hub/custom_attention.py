@@ -55,6 +55,8 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
 
 
 def _can_be_recorded(layer: nn.Module) -> bool:
+    if hasattr(layer, "lambda_init"):  # DiffLlama before transformers 5, whose softmaxes are not what it uses
+        return False
     kinds = {type(module) for module in layer.modules()}
     if any(is_linear_attention(part) and has_rule(part) for part in layer.modules()):
         return True

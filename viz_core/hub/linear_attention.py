@@ -14,7 +14,16 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.hub.transformers_internals import FUSED, RULES, STEPS, Read, is_lightning, read_lightning, rules_of
+from viz_core.hub.transformers_internals import (
+    FUSED,
+    RULES,
+    STEPS,
+    Read,
+    is_lightning,
+    read_lightning,
+    read_mlstm,
+    rules_of,
+)
 from viz_core.trace import site_of
 from viz_core.trace.edits import Edits
 from viz_core.trace.intervene import edits_at, edits_of, is_editing
@@ -129,6 +138,8 @@ def watch_linear(layers: Iterable[nn.Module]) -> list[RemovableHandle]:
             parts: Any = layer
             handles.append(parts.qkv_proj.register_forward_hook(_after_projection))
             handles.append(parts.norm.register_forward_pre_hook(_before_norm))
+        if (backend := getattr(layer, "mlstm_backend", None)) is not None:
+            handles.append(backend.register_forward_hook(_after_mlstm, with_kwargs=True))
     return handles
 
 
@@ -158,6 +169,15 @@ def _before_norm(_norm: nn.Module, inputs: tuple[Tensor]) -> tuple[Tensor] | Non
     batch, heads, n, _ = read.values.shape
     output = inputs[0].reshape(batch, n, heads, -1).transpose(1, 2)
     return (running.finish(output, read).transpose(1, 2).reshape(inputs[0].shape),)
+
+
+def _after_mlstm(backend: nn.Module, _inputs: Any, given: dict[str, Any], result: Any) -> Any:
+    running = _now()
+    if running is None:
+        return result
+    output, *state = result if isinstance(result, tuple) else (result,)
+    edited = running.finish(output, read_mlstm(backend, given))
+    return (edited, *state) if isinstance(result, tuple) else edited
 
 
 def _now() -> _Running | None:

@@ -12,7 +12,7 @@ from viz_core.trace.sites import LINEAR, is_attention
 
 _MIXER = re.compile(
     r"Mamba|SSM|Mixer(?!Block|Output)|DeltaNet|ShortConv|RecurrentBlock|Rglru|Lightning|LinearAttention|Retention"
-    r"|TimeMix|Rwkv|RWKV|xLSTM|FourierTransform|Hyena|TalkingHeadAttn|GPSA|HSMSSD|FocalModulation|LambdaLayer"
+    r"|TimeMix|Rwkv|RWKV|xLSTM(?!FeedForward)|FourierTransform|Hyena|TalkingHeadAttn|GPSA|HSMSSD|FocalModulation|LambdaLayer"
     r"|^(MixerBlock|ResBlock|SpatialGatingBlock|Sequencer2dBlock|GatedConvBlock)$"
 )
 """Classes that mix tokens without a softmax over keys, or change its weights after it."""
@@ -27,6 +27,7 @@ _REASONS = {
     "hashes": "{module} weighs the keys that hashes choose, not all of them.",
     "landmarks": "{module} approximates the softmax by landmarks or blocks of several sizes.",
     "groups": "{module} weighs groups or all queries at once, so a query has no row of keys.",
+    "difference": "{module} subtracts softmaxes in code of its own.",
     "points": "{module} weighs points sampled between the places of a feature map, not keys.",
     "mixer": "{module} mixes tokens by a rule of its own; it has no map that is recorded.",
     "channels": "{module} weighs earlier tokens separately in each channel, so a head has no single map.",
@@ -41,6 +42,7 @@ _WEIGHED = {
     "hashes": "^LSH|Yoso",
     "landmarks": "Nystrom|Mra",
     "groups": "Assign|EfficientAdditive",
+    "difference": "DiffLlama",
     "points": "Deformable",
 }
 """Classes whose weights are of something else than all keys of a query, by the code of the reason."""
@@ -56,7 +58,7 @@ class LayerCoverage:
         site: the name under which it is recorded; None where it is not.
         module: the class of what mixes tokens, or of the layer if nothing known does.
         code: "" where it is recorded, else the reason: "windows", "lags", "hashes", "landmarks", "groups", "points",
-            "parts" for others with attention, "mixer", "channels", "none" or "outside".
+            "difference", "parts" for others with attention, "mixer", "channels", "none" or "outside".
     """
 
     stack: str

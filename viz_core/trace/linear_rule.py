@@ -21,7 +21,9 @@ class LinearRule(Projected):
     for a rule that erases what is stored under a key before it writes (gated delta rule; Yang 2024, "Gated delta
     networks"), and e = 0 for others (state-space duality; Dao 2024; lightning attention; Qin 2024). Without erasing,
     A_ij = scale q_i . k_j exp(g_(j+1) + ... + g_i) s_j for j <= i, plus D where i = j. In Kimi Delta Attention (2025)
-    g_j is a vector: each channel of the keys decays at its own rate.
+    g_j is a vector: each channel of the keys decays at its own rate. In an mLSTM (Beck 2024, "xLSTM") s_j = exp(i_j),
+    and each row is divided by max(|its sum|, 1) + eps exp(m_i), m_i = max(0, max_j(i_j - g_1 - ... - g_j)) + g_1 + ...
+    + g_i: the largest exponent up to there.
     """
 
     queries: Float[Tensor, "batch groups queries d"]
@@ -34,6 +36,7 @@ class LinearRule(Projected):
     skip: Float[Tensor, " heads"] | None = None  # D of each value head; None for 0
     erases: bool = False  # e
     normalised: bool = False  # whether queries and keys are divided by their lengths first
+    eps: float | None = None  # of an mLSTM; None where rows are not divided
     is_changed: bool = True  # a norm and a gate follow every such rule; until they are recorded as `gate`
     signed: ClassVar[bool] = True
 
@@ -87,6 +90,10 @@ class LinearRule(Projected):
                     Q = Q - weights[..., own] @ (K[:, :, own] * (G[:, :, own] - before).exp())
                 if not bool(Q.any()):  # all of it has decayed
                     break
+        if self.eps is not None:
+            exponents = G[..., 0] + (s.log() - G[..., 0]).cummax(dim=2).values.clamp(min=0)
+            divisor = weights.sum(dim=-1).abs().clamp(min=1) + self.eps * exponents[:, :, at].exp()
+            weights = weights / divisor[..., None]
         if self.skip is not None:
             weights[..., range(len(at)), at] += self.skip[heads, None].to(Q)
         return weights

@@ -133,15 +133,26 @@ def test_the_gradient_follows_the_key(open_page: OpenPage) -> None:
         assert all(holds for holds, _ in marks(app).values())
 
 
+def _half_overflows() -> bool:
+    """Whether torch writes −1e6 into float16 as −∞, as before 2.15, and does not refuse."""
+    try:
+        torch.zeros(1, dtype=torch.float16)[torch.tensor([True])] = -1e6
+    except RuntimeError:
+        return False
+    return True
+
+
 def test_the_debugger_names_leaks_overflows_and_writing(visits: Visits) -> None:
     text = texts(visits(CHAPTER, **MASK))
     assert text.count("No weight on a masked key at any length") == 2
     assert text.count("**Leaks** at length 0: up to 1 of the weight") == 1
-    assert text.count("**NaN** at length 0") == 2
+    overflows = _half_overflows()
+    assert text.count("**NaN** at length 0") == 1 + overflows
     assert text.count("**torch refuses** at length 0, 1, 2, 3, 4: value cannot be converted") == 1
-    assert text.count("**Overflows**") == 1
-    assert text.count("**Changes its input**") == 2
-    assert text.count("Leaves its input unchanged") == 4
+    assert text.count("**torch refuses** at length 0, 1, 2, 3: value cannot be converted") == 1 - overflows
+    assert text.count("**Overflows**") == overflows
+    assert text.count("**Changes its input**") == 1 + overflows
+    assert text.count("Leaves its input unchanged") == 5 - overflows
 
 
 def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:

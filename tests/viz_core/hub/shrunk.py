@@ -55,7 +55,7 @@ _MROPE = re.compile(r"qwen2(_5)?_vl|glm4v|glm46v|glm_ocr|glm_image|glmga|paddleo
 _SERIES = {"prediction_length": 8, "context_length": 16, "lags_sequence": [1, 2], "num_time_features": 1}
 # Options that a family needs beside its sizes.
 OWN: dict[str, dict[str, Any]] = {
-    **{family: HYBRIDS[family][2] for family in ("bamba", "granitemoehybrid", "mamba2", "nemotron_h")},
+    **{family: HYBRIDS[family][2] for family in ("bamba", "granitemoehybrid", "mamba2", "nemotron_h", "xlstm")},
     **dict.fromkeys(("autoformer", "informer", "time_series_transformer"), _SERIES),
     "deepseek_v2": {"num_experts_per_tok": 2},
     "esm": {"vocab_size": 33, "pad_token_id": 1, "mask_token_id": 32},

@@ -123,6 +123,22 @@ def test_a_plain_model_has_rows_too() -> None:
     ]
 
 
+class DiffLlamaSdpaAttention(nn.Module):
+    """As before transformers 5: what it uses is a difference of its softmaxes."""
+
+    lambda_init = 0.2
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        first, second = torch.softmax(torch.stack([X @ X.mT, X @ X.mT / 2]), dim=-1)
+        return (first - self.lambda_init * second) @ X
+
+
+def test_a_difference_of_softmaxes_in_code_of_its_own_is_not_taken_for_one() -> None:
+    model = transformers.GPT2Model(transformers.GPT2Config(n_layer=2, n_embd=8, n_head=2, vocab_size=9))
+    model.h[0].attn = DiffLlamaSdpaAttention()
+    assert [each.code for each in coverage(model)] == ["difference", ""]
+
+
 class FactorAttn(nn.Module):
     """Weighs channels by a softmax, not keys."""
 

@@ -112,6 +112,17 @@ def test_a_sink_for_each_query() -> None:
     torch.testing.assert_close(trace["attention.0"].weights(), weights.roll(1, dims=-1))
 
 
+@pytest.mark.parametrize("additive", [False, True])
+def test_a_mask_that_is_wider_than_the_keys_is_cut(additive: bool) -> None:
+    """Falcon-H1 of transformers 4.57 adds a column for the next token."""
+    X, mask = torch.randn(2, 2, 3, 8), torch.ones(2, 1, 3, 4).bool().tril()
+    given = torch.zeros(2, 1, 3, 4).masked_fill(~mask, -torch.inf) if additive else mask
+    with record() as trace:
+        output, _ = attention_forward(nn.Identity(), X, X, X, given)
+    torch.testing.assert_close(output.transpose(1, 2), F.scaled_dot_product_attention(X, X, X, is_causal=True))
+    assert not trace["attention.0"].weights().triu(1).any()
+
+
 def test_blocks_of_keys_are_refused() -> None:
     X = torch.randn(1, 1, 2, 4)
     with pytest.raises(ValueError, match="Identity: expected attention to all keys, got blocks chosen for each query"):

@@ -1,4 +1,4 @@
-"""Differential attention as it is used, and window settings, against models' own code."""
+"""Differential attention and the mLSTM as they are used, and window settings, against models' own code."""
 
 from __future__ import annotations
 
@@ -9,13 +9,25 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.families import in_memory
+from tests.viz_core.hub import test_linear_attention as linear
+from tests.viz_core.hub.families import hybrid, in_memory
 from tests.viz_core.hub.windows import CASES, PAGE, build, recorded, seen
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_shares, contribution_sum
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.score_products import score_products
-from viz_core.trace import gate, head_outputs, intervene, load_trace, off, record, save_trace, uniform
+from viz_core.trace import (
+    gate,
+    head_outputs,
+    intervene,
+    knock_out,
+    load_trace,
+    off,
+    record,
+    save_trace,
+    sharpen,
+    uniform,
+)
 
 IDS = torch.tensor([[5, 9, 3, 17, 8, 4], [0, 0, 7, 12, 30, 6]])
 MASK = (IDS > 0).long()
@@ -114,3 +126,40 @@ def test_the_map_shows_the_keys_that_reach_the_output(case: tuple[str, dict[str,
     found = seen(model)
     assert f"| {family} | {setting} | {found} |" in PAGE.read_text(encoding="utf-8")
     assert family in NO_MAPS or recorded(model) == found
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
+def test_an_mlstm_has_the_map_of_its_rule(dtype: torch.dtype, most: float) -> None:
+    """xLSTM takes no attention mask, so padding is text to it; `token_mask` says which it is. A step has no map."""
+    model = hybrid("xlstm").to(dtype)
+    plain = model(linear.IDS).logits
+    instrument(model)
+    edited = "decoder.0.self"
+    edits = {edited: [off(0), gate(1, 0.5), knock_out(2, query=30, key=20)]}
+    with linear.Spy(model) as spy, record(values=True, token_mask=linear.REAL) as trace:
+        assert torch.equal(model(linear.IDS).logits, plain), "recording changes no bit"
+        maps, outputs = dict(spy.maps), dict(spy.outputs)
+        with intervene(edits), record(values=True) as changed:
+            model(linear.IDS)
+        written = spy.outputs[edited]
+    assert [call.rule for call in trace] == ["mLSTM"] * 2
+    for call in trace:
+        assert torch.equal(call.key_mask, linear.REAL)
+        size = max(1.0, float(maps[call.site].abs().max()))
+        assert float((call.weights() - maps[call.site]).abs().max()) < most * size
+        output = outputs[call.site].float()
+        assert float((head_outputs(call) - output).abs().max()) < most * float(output.abs().max())
+        sums = call.weights().sum(dim=-1).abs()
+        assert 0.1 < float((sums < 0.99).float().mean()) < 0.9, "both branches of the divisor"
+        tile = call.weights(head=1, queries=slice(20, 68, 5), keys=slice(3, 40))
+        torch.testing.assert_close(tile, call.weights()[:, 1, 20:68:5, 3:40])
+    cut = trace[edited].weights()
+    cut[0, 2, 30, 20] = cut[1, 2, 30, 20] = 0
+    assert torch.equal(changed[edited].weights()[:, 2:], cut[:, 2:])
+    torch.testing.assert_close(head_outputs(changed[edited]).to(dtype), written, atol=most * 10, rtol=most)
+    assert not written[:, 0].any()
+    with pytest.raises(ValueError, match="expected off, gate, mean"), intervene({edited: sharpen(0, 2)}):
+        model(linear.IDS)
+    with pytest.warns(UserWarning, match="a step from a state is not recorded"), record():
+        model(linear.IDS[:, :1], cache_params=model(linear.IDS).cache_params)

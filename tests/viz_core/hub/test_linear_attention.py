@@ -62,6 +62,9 @@ class Spy:
             if hasattr(layer, "slope_rate"):
                 self._handles.append(layer.qkv_proj.register_forward_hook(functools.partial(self._lightning, layer)))
                 self._handles.append(layer.norm.register_forward_pre_hook(functools.partial(self._written, layer)))
+            if hasattr(layer, "mlstm_backend"):
+                self._handles.append(layer.mlstm_backend.register_forward_hook(self._mlstm, with_kwargs=True))
+                self._handles.append(layer.multihead_norm.register_forward_pre_hook(self._normed))
         for names in {id(rules_of(type(layer))): rules_of(type(layer)) for layer in self.layers}.values():
             for name in {*RULES} & {*names}:
                 self._patch.setitem(names, name, self._around(names[name]))
@@ -110,6 +113,15 @@ class Spy:
             state = torch.exp(-layer.slope_rate.double()) * state + K[:, :, i, :, None] * torch.eye(n)[i].double()
             rows.append((Q[:, :, i, None] @ state)[:, :, 0])
         self.maps[self.site] = torch.stack(rows, dim=2).float()
+
+    def _mlstm(self, backend: Any, _inputs: Any, given: dict[str, Any], _result: Any) -> None:
+        if given["c_initial"] is None or not given["c_initial"].any():
+            batch, heads, n, _ = given["value"].shape
+            wide = {name: given[name].float() for name in ("query", "key", "igate", "fgate")}
+            self.maps[self.site] = backend.forward(value=torch.eye(n).expand(batch, heads, n, n), **wide)[0].detach()
+
+    def _normed(self, _norm: Any, inputs: Any) -> None:
+        self.outputs[self.site] = inputs[0].transpose(1, 2).detach()
 
     def _written(self, layer: Any, _norm: Any, inputs: Any) -> None:
         self.outputs[self.site] = inputs[0].unflatten(-1, (layer.num_attention_heads, -1)).transpose(1, 2).detach()

@@ -13,6 +13,7 @@ import torch
 import transformers
 from PIL import Image
 
+from tests.viz_core.hub.families import image_processor
 from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubModel, HubVision, load_hub
@@ -213,7 +214,7 @@ def test_its_eyes_stand_alone_too(tiny: Tiny, tiny_model: TinyModel, picture: Im
     """A CLIP vision model by itself is a vision model like any other, with the same maps."""
     whole = tiny_model("clip").run(TEXT, image=picture)
     transformers.CLIPVisionModel.from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
-    transformers.CLIPImageProcessorPil.from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
+    image_processor("CLIPImageProcessor").from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
     model = load_hub(tmp_path / "eyes", device="cpu")
     run = model.run(image=picture)
     for layer in range(2):

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import torch
 import transformers
+from packaging.version import Version
 from tokenizers import Tokenizer
 
-from tests.viz_core.hub.families import save_tokenizer, train
+from tests.viz_core.hub.families import image_processor, save_tokenizer, train
 
 WORDS = {"vocab_size": 420, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 2}
 WORDS |= {"num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
@@ -36,35 +38,35 @@ FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] 
         "LlavaForConditionalGeneration",
         LLAVA_TOKENS,
         {"vision_config": {"model_type": "clip_vision_model", **EYES}},
-        "CLIPImageProcessorPil",
+        "CLIPImageProcessor",
         {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
     ),
     "llava_next": (
         "LlavaNextForConditionalGeneration",
         LLAVA_TOKENS,
         {"vision_config": {"model_type": "clip_vision_model", **EYES}, "image_grid_pinpoints": PINPOINTS},
-        "LlavaNextImageProcessorPil",
+        "LlavaNextImageProcessor",
         {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}, "image_grid_pinpoints": PINPOINTS},
     ),
     "idefics3": (
         "Idefics3ForConditionalGeneration",
         TILE_TOKENS,
         {"vision_config": {"model_type": "idefics3_vision", **EYES}, "scale_factor": 2},
-        "Idefics3ImageProcessorPil",
+        "Idefics3ImageProcessor",
         TILES,
     ),
     "smolvlm": (
         "SmolVLMForConditionalGeneration",
         TILE_TOKENS,
         {"vision_config": {"model_type": "smolvlm_vision", **EYES}, "scale_factor": 2},
-        "SmolVLMImageProcessorPil",
+        "SmolVLMImageProcessor",
         TILES,
     ),
     "qwen2_vl": (
         "Qwen2VLForConditionalGeneration",
         QWEN_TOKENS,
         {"vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 2, **SQUARES}},
-        "Qwen2VLImageProcessorPil",
+        "Qwen2VLImageProcessor",
         PIXELS,
     ),
     "qwen2_5_vl": (
@@ -74,7 +76,7 @@ FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] 
             "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
             | {"intermediate_size": 24, "window_size": 16, "fullatt_block_indexes": [1]}
         },
-        "Qwen2VLImageProcessorPil",
+        "Qwen2VLImageProcessor",
         PIXELS,
     ),
     "qwen3_vl": (
@@ -84,14 +86,14 @@ FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] 
             "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
             | {"intermediate_size": 24, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
         },
-        "Qwen2VLImageProcessorPil",
+        "Qwen2VLImageProcessor",
         PIXELS,
     ),
     "internvl": (
         "InternVLForConditionalGeneration",
         INTERN_TOKENS,
         {"vision_config": {"model_type": "internvl_vision", **EYES}, "image_seq_length": 4},
-        "GotOcr2ImageProcessorPil",
+        "GotOcr2ImageProcessor",
         {"size": {"height": 16, "width": 16}, "max_patches": 6},
     ),
     "paligemma": (
@@ -103,7 +105,7 @@ FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] 
             "projection_dim": 32,
             "hidden_size": 32,
         },
-        "SiglipImageProcessorPil",
+        "SiglipImageProcessor",
         {"size": {"height": 16, "width": 16}},
     ),
 }
@@ -138,7 +140,7 @@ def build(family: str, path: Path) -> None:
         )
     _save(model_class, config, path)
     tokenizer.save_pretrained(path)
-    getattr(transformers, processor)(**options).save_pretrained(path)
+    image_processor(processor)(**options).save_pretrained(path)
     if family == "qwen3_vl":  # its limits are those of all frames together
         size = {"shortest_edge": 1024, "longest_edge": 4096}
         (path / "video_preprocessor_config.json").write_text(json.dumps({"size": size}), encoding="utf-8")
@@ -153,11 +155,11 @@ def _build_two_towers(family: str, path: Path) -> None:
         clip = transformers.CLIPConfig(text_config=words, vision_config=EYES, projection_dim=12)
         _save(transformers.CLIPModel, clip, path)
         size: dict[str, Any] = {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}}
-        transformers.CLIPImageProcessorPil(**size).save_pretrained(path)
+        image_processor("CLIPImageProcessor")(**size).save_pretrained(path)
     else:
         words["projection_size"] = EYES["hidden_size"]
         _save(transformers.SiglipModel, transformers.SiglipConfig(text_config=words, vision_config=EYES), path)
-        transformers.SiglipImageProcessorPil(size={"height": 16, "width": 16}).save_pretrained(path)
+        image_processor("SiglipImageProcessor")(size={"height": 16, "width": 16}).save_pretrained(path)
     save_tokenizer("bytes", path, ends=True)
     (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
@@ -224,6 +226,13 @@ def _build_whisper(path: Path) -> None:
 def _whisper_tokenizer(trained: Tokenizer) -> transformers.WhisperTokenizer:
     bpe = json.loads(trained.to_str())["model"]
     merges = [tuple(pair) for pair in bpe["merges"]]
-    tokenizer = transformers.WhisperTokenizer(vocab=bpe["vocab"], merges=merges)
+    if Version(transformers.__version__).major >= 5:
+        tokenizer = transformers.WhisperTokenizer(vocab=bpe["vocab"], merges=merges)
+    else:  # from files alone
+        with TemporaryDirectory() as folder:
+            vocabulary, lines = Path(folder) / "vocab.json", Path(folder) / "merges.txt"
+            vocabulary.write_text(json.dumps(bpe["vocab"]), "utf-8")
+            lines.write_text("#version: 0.2\n" + "".join(f"{a} {b}\n" for a, b in merges), "utf-8")
+            tokenizer = transformers.WhisperTokenizer(str(vocabulary), str(lines))
     tokenizer.add_special_tokens({"additional_special_tokens": WHISPER_SPECIAL[1:]})
     return tokenizer

@@ -1,6 +1,7 @@
 """What all kinds of models have in common, and those with a tokenizer."""
 
 import contextlib
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -312,6 +313,9 @@ class TextKind(ModelKind):
             inputs = {"input_ids": torch.tensor([list(text)])}
         stack = "decoder" if target else self.stack or "encoder"
         self.check_length(inputs["input_ids"].shape[1], self.max_positions(stack), most)
+        taken = inspect.signature(self.model.forward).parameters  # CLIP takes no types, which some tokenizers make
+        if "token_type_ids" not in taken and not any(each.kind == each.VAR_KEYWORD for each in taken.values()):
+            inputs.pop("token_type_ids", None)
         return {name: ids.to(self.device) for name, ids in inputs.items()}
 
     def encode_prompt(self, text: str | Sequence[int], most: int | None) -> dict[str, Tensor]:

@@ -29,7 +29,7 @@ from viz_core.hub.runs.pictures import (
     one_frame,
     unpacked,
 )
-from viz_core.hub.transformers_internals import best_resolution, internvl_tiles
+from viz_core.hub.transformers_internals import best_resolution, internvl_tiles, require_picture_code
 from viz_core.images.video import Video
 
 
@@ -297,8 +297,12 @@ def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
 
     Args:
         vocabulary: tokens that its tokenizer has.
+
+    Raises:
+        HubError: if the installed transformers lacks what its pictures need.
     """
     kind = config.model_type
+    require_picture_code(kind)
     if kind == "llava_next" and config.text_config.model_type == "mistral":
         return replace(LAYOUTS[kind], template=_MISTRAL)
     return LAYOUTS["smolvlm" if kind == "idefics3" and "<|im_start|>" in vocabulary else kind]

@@ -21,6 +21,7 @@ from viz_core.hub.runs.own_tokenizer import OwnTokenizer
 from viz_core.hub.runs.token_text import Reader, Token
 from viz_core.hub.store import HubError
 from viz_core.hub.store.files import SAFE, LocalModel
+from viz_core.hub.transformers_internals import vocabulary_size
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.runtime.tokenizer_trial import try_tokenizer
 
@@ -149,7 +150,7 @@ def load_tokenizer(place: LocalModel, network: Any, *, or_ids: bool = False) -> 
     """
     from transformers import AutoTokenizer
 
-    own, size = place.tokenizer, network.get_input_embeddings().num_embeddings
+    own, size = place.tokenizer, vocabulary_size(network)
     lacks = not any(_VOCABULARY.fullmatch(file.name) for file in place.path.iterdir())
     if own is not None or (lacks and or_ids):
         is_whole = hasattr(own, "convert_ids_to_tokens")  # of transformers

@@ -61,6 +61,13 @@ def supports_fused(model: Any) -> bool:
     return bool(model._supports_sdpa)
 
 
+def vocabulary_size(network: Any) -> int:
+    """Return how many tokens a model that reads has embeddings of."""
+    embeddings = getattr(network, "get_input_embeddings", None)  # CLIP's text model lacks it before transformers 5
+    table = network.embeddings.token_embedding if embeddings is None else embeddings()
+    return int(table.num_embeddings)
+
+
 Task = Literal["base", "causal-lm", "masked-lm", "seq2seq-lm", "text-classification", "image-classification"]
 
 TABLES: dict[Task, str] = {
@@ -107,6 +114,14 @@ def _found(path: str) -> Any:
         )
     module, _, name = path.partition(":")
     return getattr(importlib.import_module(module), name)
+
+
+def require_picture_code(kind: str) -> None:
+    """Raise HubError if the installed transformers lacks what pictures of this family need."""
+    if kind == "internvl":
+        _found(f"{_TILES}:get_optimal_tiled_canvas")
+    elif "qwen" in kind:
+        _found("transformers.vision_utils:get_vision_position_ids")
 
 
 def patch_positions(grid: Int[Tensor, "1 3"], merge: int) -> Int[Tensor, "patches 2"]:
@@ -219,7 +234,7 @@ def has_rule(layer: nn.Module) -> bool:
     """Whether the code of a layer calls a rule that is known here."""
     forward = inspect.unwrap(type(layer).forward)
     named = {*RULES} & {*getattr(forward, "__code__", has_rule.__code__).co_names}
-    return bool(named & {*rules_of(type(layer))}) or is_lightning(layer)
+    return bool(named & {*rules_of(type(layer))}) or is_lightning(layer) or hasattr(layer, "mlstm_backend")
 
 
 def is_lightning(layer: nn.Module) -> bool:
@@ -229,15 +244,26 @@ def is_lightning(layer: nn.Module) -> bool:
 
 def read_lightning(layer: Any, projected: Tensor, given: Mapping[str, Any]) -> Read:
     """Read MiniMax's lightning attention (Qin 2024), a constant decay for each head, from what `qkv_proj` gave."""
-    masked = rules_of(type(layer))["apply_mask_to_padding_states"]
-    states = masked(layer.act_fn(projected), given.get("attention_mask"))
+    mask_states, tokens = rules_of(type(layer)).get("apply_mask_to_padding_states"), given.get("attention_mask")
+    states = layer.act_fn(projected)
+    states = states if mask_states is None else mask_states(states, tokens)
     batch, n, _ = states.shape
     states = states.reshape(batch, n, layer.num_attention_heads, -1).transpose(1, 2)
     queries, keys, values = states.split(layer.head_dim, dim=-1)
+    if mask_states is None and tokens is not None:  # transformers 4 masks values, which gives the same as masked keys
+        keys = keys * tokens[:, None, -n:, None].bool()
     log_decay = -layer.slope_rate.reshape(1, -1, 1).expand(-1, -1, n)
     cache = given.get("past_key_values")
     state = None if cache is None else cache.get_linear_cache(layer.layer_idx)
     return Read(_rule("lightning attention", queries, keys, log_decay), values, state)
+
+
+def read_mlstm(backend: Any, given: Mapping[str, Any]) -> Read:
+    """Read the mLSTM of xLSTM: a state that decays by a forget gate, and whose input gate is exponential."""
+    queries, strength = given["query"], given["igate"].float().exp()
+    scale, log_decay = queries.shape[-1] ** -0.5, F.logsigmoid(given["fgate"].float())
+    rule = _rule("mLSTM", queries, given["key"], log_decay, scale, strength=strength, eps=backend.config.eps)
+    return Read(rule, given["value"], given.get("c_initial"))
 
 
 def _read_delta(given: Mapping[str, Any]) -> Read:
