@@ -20,6 +20,7 @@ from ui.chapter.downloads import listing
 from ui.compute.models import evaluate
 from ui.text.head_names import head_link, head_place
 from ui.text.markdown import escape
+from ui.text.numbers import localised
 from ui.widgets.figure_style import Labels
 from ui.widgets.places import draw_places
 from viz_core.hub import Frame, HubRun, PatchGrid
@@ -324,7 +325,8 @@ def _time_line(
 ) -> None:
     """Spectrogram and wave over seconds, with the words below and the moments that each attends to."""
     moments = sum_moments(weights, sound.num_keys * sound.key_seconds)
-    draw_places("sound", draw_sound(sound, words), moments, chapter.words, start=start)
+    number = partial(localised, language=chapter.words.language)
+    draw_places("sound", draw_sound(sound, words, number), moments, chapter.words, start=start)
 
 
 def _table(chapter: Chapter, words: Sequence[TimedWord]) -> bytes:

@@ -56,6 +56,8 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
         expected, _ = over_time(model, run, heads, steps)
         assert np.allclose(line["weights"], sum_moments(expected.numpy(), 2.7), atol=1e-4)
         assert [token.strip() for token in line["tokens"]] == [word.text for word in words]
+    other = places(open_page("model-lab", **LINK, lang="pt-BR"))
+    assert other["places"][1]["name"] == line["places"][1]["name"].replace(".", ",")
     last = open_page("model-lab", **LINK, **{"ml-word": choice.options[-1]})
     assert places(last)["start"] == line["numKeys"] + len(words) - 1
     choice.set_value(choice.options[2]).run()

@@ -1,7 +1,7 @@
 """Sounds: an axis of seconds with spectrogram and wave, a place for each moment, and for each word at its time."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import Any
 
@@ -36,23 +36,30 @@ def sum_moments(weights: Float[np.ndarray, "words keys"], seconds: float) -> Flo
     return np.add.reduceat(weights, moments(weights.shape[1], seconds)[:-1], axis=1)
 
 
-def draw_sound(sound: SoundFeatures, words: Sequence[TimedWord]) -> Drawing:
-    """Return the axis of seconds in panels side by side, with its moments as keys and words as queries."""
+def draw_sound(sound: SoundFeatures, words: Sequence[TimedWord], number: Callable[[str], str] = str) -> Drawing:
+    """Return the axis of seconds in panels side by side, with its moments as keys and words as queries.
+
+    Args:
+        number: writes a number, like "0.25", as the reader's language does.
+    """
     seconds = sound.num_keys * sound.key_seconds
     count = _num_panels(seconds)
     each = seconds / count
-    panels = tuple(_draw_panel(sound, words, number * each, (number + 1) * each) for number in range(count))
+    panels = tuple(_draw_panel(sound, words, i * each, (i + 1) * each, number) for i in range(count))
 
     def boxes(start: float, end: float, top: float, height: float) -> tuple[Box, ...]:
         found = []
-        for number in range(count):
-            left, right = (min(max(t / each - number, 0), 1) * _WIDTH for t in (start, end))
+        for i in range(count):
+            left, right = (min(max(t / each - i, 0), 1) * _WIDTH for t in (start, end))
             if right - left > 1e-6:
-                found.append((number, left, top, right - left, height))
+                found.append((i, left, top, right - left, height))
         return tuple(found)
 
     times = [edge * sound.key_seconds for edge in moments(sound.num_keys, seconds)]
-    keys = [Place(f"{a:.2f}–{b:.2f} s", boxes(a, b, 0, _SPECTRUM + _WAVE)) for a, b in pairwise(times)]
+    keys = [
+        Place(f"{number(f'{a:.2f}')}–{number(f'{b:.2f}')} s", boxes(a, b, 0, _SPECTRUM + _WAVE))
+        for a, b in pairwise(times)
+    ]
     queries = [
         Place(f"“{word.text}”", boxes(word.start, word.end, _SPECTRUM + _WAVE + _WORD * (i % 2), _WORD), i)
         for i, word in enumerate(words)
@@ -64,7 +71,9 @@ def _num_panels(seconds: float) -> int:
     return min(_MOST_PANELS, max(1, math.ceil(seconds / _SECONDS)))
 
 
-def _draw_panel(sound: SoundFeatures, words: Sequence[TimedWord], start: float, end: float) -> Panel:
+def _draw_panel(
+    sound: SoundFeatures, words: Sequence[TimedWord], start: float, end: float, number: Callable[[str], str]
+) -> Panel:
     """Spectrogram, wave, words that begin here, and the axis from one time to another."""
     scale = _WIDTH / (end - start)
     base = _HEIGHT - _AXIS
@@ -78,10 +87,10 @@ def _draw_panel(sound: SoundFeatures, words: Sequence[TimedWord], start: float, 
     strokes = [f"M{wave}Z", f"M0 {base}H{_WIDTH}"]
     step = next(step for step in (0.1, 0.2, 0.5, 1.0, 2.0, 5.0) if scale * step >= 48 or step == 5.0)
     labels: list[tuple[float, float, str, str]] = []
-    for number in range(math.ceil(start / step - 1e-9), math.ceil(end / step - 1e-9)):
-        x = (number * step - start) * scale
+    for i in range(math.ceil(start / step - 1e-9), math.ceil(end / step - 1e-9)):
+        x = (i * step - start) * scale
         strokes.append(f"M{x:.1f} {base}v5")
-        labels.append((x + 3, base + 12, f"{number * step:g} s", "start"))
+        labels.append((x + 3, base + 12, f"{number(f'{i * step:g}')} s", "start"))
     ends = [0.0, 0.0]  # of the labels in each row: one that has no room is in the text alone
     for i, word in enumerate(words):
         left, right = ((min(max(t, start), end) - start) * scale for t in (word.start, word.end))
