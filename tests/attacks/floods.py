@@ -29,17 +29,17 @@ from benchmarks.sampling import Tree
 from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
-from tests.attacks.over_http import FOREIGN, send_request
+from tests.attacks.over_http import BINARY, FOREIGN, PING, frame, handshake, send_request
 
 
 @contextmanager
-def behind_proxy(server: Server, folder: Path) -> Iterator[Server]:
-    """The same server at the proxy's address."""
+def behind_proxy(folder: Path, *servers: Server) -> Iterator[str]:
+    """The address of the shipped proxy, without TLS, before these servers."""
     address = f"127.0.0.1:{free_port()}"
     written = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
-    place = f"    server one {server.url.removeprefix('http://')}"
+    places = [f"    server s{number} {each.url.removeprefix('http://')}" for number, each in enumerate(servers)]
     for shipped, changed in (
-        (r"^ +server-template.*$", place),
+        (r"^ +server-template.*$", "\n".join(places)),
         (r"^frontend unencrypted\n(?: .*\n)+", ""),
         (r"(?:^ +bind .*\n)+", f"    bind {address}\n"),
         (r"X-Forwarded-Proto https", "X-Forwarded-Proto http"),
@@ -53,7 +53,7 @@ def behind_proxy(server: Server, folder: Path) -> Iterator[Server]:
         proxy = subprocess.Popen(command, env=os.environ | {"HOSTNAME": "proxy"}, stdout=output, stderr=output)
     try:
         wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
-        yield replace(server, url=f"http://{address}")
+        yield f"http://{address}"
     finally:
         proxy.terminate()
         proxy.wait(timeout=30)
@@ -67,25 +67,13 @@ MAX_HEALTH = 0.25  # seconds
 SLOWER = 2.0  # times that a newcomer may wait longer than in peace
 FLOODER = "127.0.0.2"  # not the address of those who wait: the proxy limits each
 BEGINS = b"flooding\n"
-BINARY, PING = 2, 9
-HANDSHAKE = (
-    "GET /_stcore/stream HTTP/1.1\r\nHost: {}\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\nOrigin: {}\r\n\r\n"
-)
-
-
-def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:
-    """A frame of a client, masked with zeros."""
-    size = len(data)
-    length = bytes([0x80 | size]) if size < 126 else bytes([0x80 | 127]) + size.to_bytes(8, "big")
-    return bytes([opcode | (0x80 if last else 0)]) + length + bytes(4) + data
 
 
 async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A socket that has asked for a page."""
     host = urlsplit(url).netloc
     reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
-    writer.write(HANDSHAKE.format(host, url).encode())
+    writer.write(handshake("/_stcore/stream", host, f"Origin: {url}\r\n"))
     await reader.readuntil(b"\r\n\r\n")
     writer.write(frame(BINARY, page_run(CHAPTER).SerializeToString()))
     return reader, writer
@@ -131,7 +119,7 @@ async def flood_handshakes(origin: str, url: str) -> None:
     async def one() -> None:
         with suppress(OSError):
             reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
-            writer.write(HANDSHAKE.format(host, origin).encode())
+            writer.write(handshake("/_stcore/stream", host, f"Origin: {origin}\r\n"))
             await reader.read()
             writer.close()
 
@@ -269,7 +257,8 @@ def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
         asyncio.run(newcomer(server.url))
         lines, whole = measure_all(server, f"http://{operations}", seconds, "directly")
         if shutil.which("haproxy"):
-            with behind_proxy(server, Path(name)) as proxied:
+            with behind_proxy(Path(name), server) as url:
+                proxied = replace(server, url=url)
                 more, held = measure_all(proxied, f"http://{operations}", seconds, "through the proxy")
                 lines, whole = lines + more, whole and held
     return lines, whole

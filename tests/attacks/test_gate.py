@@ -10,19 +10,20 @@ import asyncio
 import http.client
 import shutil
 from collections.abc import AsyncIterator, Coroutine, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
 
-from benchmarks.serving import HOSTED, free_port, running
+from benchmarks.serving import HOSTED, Server, free_port, running
 from benchmarks.visitors import Visitor, visit
 from tests.attacks import no_way_out
-from tests.attacks.over_http import FOREIGN, send_request
+from tests.attacks.over_http import FOREIGN, FORM, multipart, send_request
 
 TIMEOUT = 120.0
 CHAPTERS = ("home", "sinusoidal-encoding", "transformer", "vision-transformer", "model-lab")
@@ -110,6 +111,9 @@ def test_a_page_of_another_site_is_refused_before_streamlit_sees_it(hosted: Gate
         assert [handshake(hosted.url, hosted.host, origin) for _ in range(10)] == [403] * 10
         assert handshake(hosted.url, hosted.host, hosted.url) == 101
     assert "elsewhere.example" not in hosted.log.read_text()
+    for path in ("/_stcore/health", "/media/none.png"):
+        headers = send_request(hosted.url, "GET", path, headers={"Origin": FOREIGN})[1]
+        assert headers.get("access-control-allow-origin") not in ("*", FOREIGN), "another site reads nothing"
 
 
 @pytest.mark.attack("cross-site")
@@ -190,3 +194,83 @@ def test_health_is_answered_apart_from_the_pages(hosted: Gated) -> None:
     text = send_request(hosted.operations, "GET", "/metrics")[2].decode()
     assert "atlas_event_loop_lag_seconds " in text
     assert send_request(hosted.url, "GET", "/healthz")[2] == b"ok"
+
+
+# Words of files that lie on the server and are nobody's business.
+SECRETS = (b"root:x:", b"[tool.pytest", b"class Settings", b"requires-python", b"[boot loader]")
+ROUTES = ("", "/static", "/media", "/component", "/component/atlas", "/_stcore/bidi-components", "/app/static")
+CLIMBS = (
+    "/../pyproject.toml",
+    "/../../../../../../etc/passwd",
+    "/..%2f..%2f..%2f..%2fetc/passwd",
+    "/%2e%2e/%2e%2e/%2e%2e/etc/passwd",
+    "/%252e%252e%252fetc%252fpasswd",
+    "/....//....//etc/passwd",
+    "/..%5c..%5cpyproject.toml",
+    "//etc/passwd",
+    "/..;/pyproject.toml",
+    "/%00/etc/passwd",
+    "/file:///etc/passwd",
+    "/serving/settings.py",
+    "/.git/config",
+)
+UPLOAD = "/_stcore/upload_file/no-such-session/no-such-file"
+MADE_UP = {"X-Xsrftoken": "1", "Cookie": "_streamlit_xsrf=1"}
+REQUESTS: dict[str, tuple[Any, ...]] = {
+    "TRACE": ("TRACE", "/"),
+    "DELETE of an upload": ("DELETE", "/_stcore/upload_file/a/b"),
+    "POST of 1 MB": ("POST", "/", b"x" * 2**20),
+    "a path of 60,000 signs": ("GET", "/" + "a" * 60_000),
+    "a header of 100,000 signs": ("GET", "/", None, {"X-Long": "x" * 100_000}),
+    "an upload without a token": ("PUT", UPLOAD, multipart(1000), FORM),
+    "an upload with a made-up token": ("PUT", UPLOAD, multipart(1000), FORM | MADE_UP),
+    "an upload from another site": ("PUT", UPLOAD, multipart(1000), FORM | {"Origin": FOREIGN}),
+    "30 MB into a session that is not there": ("PUT", UPLOAD, multipart(30 * 2**20), FORM),
+}
+MESSAGES: dict[str, bytes | str] = {
+    "random bytes": bytes(range(256)) * 8,
+    "text where bytes are expected": "<script>alert(1)</script>",
+    "an empty message": b"",
+    "a field that claims 2 GB": b"\x5a\xff\xff\xff\xff\x07",
+    "25 MB at once": b"\0" * (25 * 2**20),
+    "a thousand nonsense messages": b"\x08\x01",
+}
+
+
+@pytest.fixture(autouse=True)
+def stands(server: Server) -> Iterator[None]:
+    yield
+    assert send_request(server.url, "GET", "/_stcore/health")[0] == 200
+
+
+def refused(url: str, method: str, path: str, body: bytes | None = None, headers: Any = None) -> None:
+    with suppress(ConnectionError, http.client.HTTPException):  # the connection may be closed
+        status, _, content = send_request(url, method, path, body, headers)
+        assert not any(secret in content for secret in SECRETS), content[:200]
+        own_page = status == 200 and b'<div id="root">' in content
+        assert own_page or 400 <= status < 500, (path[:100], status, content[:200])
+
+
+@pytest.mark.attack("files")
+@pytest.mark.parametrize("route", ROUTES)
+def test_no_path_climbs_out(route: str, server: Server) -> None:
+    for climb in CLIMBS:
+        refused(server.url, "GET", route + climb)
+
+
+@pytest.mark.attack("requests")
+@pytest.mark.parametrize("what", REQUESTS)
+def test_a_forged_request_is_refused(what: str, server: Server) -> None:
+    refused(server.url, *REQUESTS[what])
+
+
+@pytest.mark.attack("messages")
+@pytest.mark.parametrize("what", MESSAGES)
+def test_a_nonsense_message_is_passed_over_or_ends_its_session(what: str, server: Server) -> None:
+    address = f"ws://{urlsplit(server.url).netloc}/_stcore/stream"
+    options: dict[str, Any] = {"origin": server.url, "subprotocols": ["streamlit"], "max_size": None}
+    with connect(address, **options, open_timeout=60) as opened, suppress(TimeoutError, ConnectionClosed):
+        for _ in range(1000 if "thousand" in what else 1):
+            opened.send(MESSAGES[what])
+        opened.ping().wait(60)  # all of them have been read
+        opened.recv(timeout=1)

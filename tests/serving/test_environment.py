@@ -1,9 +1,13 @@
-"""A home that can be read, options that Streamlit knows, and the cores and memory that a container has."""
+"""A home that can be read, options that Streamlit knows, cores and memory of a container, and logs without texts."""
 
 from __future__ import annotations
 
+import io
+import json
+import logging
 import os
 import tomllib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,27 +15,24 @@ from streamlit import config
 
 from serving import settings
 from serving.environment import NONE, profile, replace_unusable_home, usable_cores, usable_memory
+from serving.logs import configure_logging, log, where
 from serving.public_settings import hosted_settings
 from serving.settings import MAX_WORKERS, Settings, affordable_workers
 
 
-@pytest.mark.parametrize("home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000, "unreadable secrets"])
-def test_a_home_that_cannot_be_is_left(
+@pytest.mark.parametrize(
+    "home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000, "unreadable secrets", "", "nonsense"]
+)
+def test_a_home_that_cannot_be_is_left_and_one_without_secrets_stays(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    (tmp_path / ".streamlit" / "secrets.toml").mkdir(parents=True)
-    monkeypatch.setenv("HOME", str(tmp_path) if home == "unreadable secrets" else home)
-    replace_unusable_home()
-    assert os.environ["HOME"] == NONE
-    assert "HOME: expected a readable folder" in caplog.text
-
-
-@pytest.mark.parametrize("home", ["", ".", "/proc/nowhere", "nonsense"])
-def test_a_home_without_secrets_stays(home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("HOME", home)
+    (tmp_path / "owner" / ".streamlit" / "secrets.toml").mkdir(parents=True)
+    monkeypatch.setenv("HOME", str(tmp_path / "owner") if home == "unreadable secrets" else home)
     replace_unusable_home()
-    assert os.environ["HOME"] == home
+    stays = home in ("", "nonsense")
+    assert os.environ["HOME"] == (home if stays else NONE)
+    assert ("HOME: expected a readable folder" in caplog.text) is not stays
 
 
 DEVELOPMENT = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
@@ -71,8 +72,6 @@ def test_the_environment_comes_first() -> None:
     [
         ("server.port", "many", "a whole number"),
         ("server.port", "8501.5", "a whole number"),
-        ("server.port", "true", "a whole number"),
-        ("server.headless", "maybe", "true or false"),
         ("server.headless", "1", "true or false"),
         ("client.width", "nine", "a number"),
         ("server.headless", "False", ""),
@@ -145,3 +144,66 @@ def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: in
         hosted_settings()
     monkeypatch.setenv("ATLAS_WORKERS", "2")
     assert hosted_settings().workers == 2
+
+
+SECRET = "my diagnosis is nobody's business"
+
+
+@pytest.fixture
+def stream() -> Iterator[io.StringIO]:
+    """What is logged while the test runs; afterwards logs are as they were."""
+    factory, root = logging.getLogRecordFactory(), logging.getLogger()
+    before = [(handler, handler.formatter) for handler in root.handlers]
+    written = io.StringIO()
+    handler = logging.StreamHandler(written)
+    root.addHandler(handler)
+    configure_logging()
+    yield written
+    root.removeHandler(handler)
+    for old, formatter in before:
+        old.setFormatter(formatter)
+    logging.setLogRecordFactory(factory)
+
+
+def lines(stream: io.StringIO) -> list[dict[str, object]]:
+    return [json.loads(line) for line in stream.getvalue().splitlines()]
+
+
+def fail() -> None:
+    raise ValueError(f"cannot read {SECRET}")
+
+
+@pytest.mark.attack("logs")
+def test_anyones_record_is_an_object_on_a_line_that_names_no_session(stream: io.StringIO) -> None:
+    log.warning("ready", seconds=3.5)
+    session = "00000000-0000-4000-8000-00000000beef"
+    for message, value in (("port %d is\ntaken", 80), ("%d words", "many"), ("Session %s is connected!", session)):
+        logging.getLogger("some.library").error(message, value)
+    first, *others = lines(stream)
+    assert (first["event"], first["seconds"], first["level"], first["logger"]) == ("ready", 3.5, "WARNING", "atlas")
+    assert [line["event"] for line in others] == ["port 80 is\ntaken", "%d words", "Session (id) is connected!"]
+
+
+@pytest.mark.attack("logs")
+def test_an_error_is_told_by_type_and_place_alone(stream: io.StringIO) -> None:
+    try:
+        fail()
+    except ValueError as error:
+        logging.getLogger("some.page").error("Uncaught app execution", exc_info=error)
+        logging.getLogger("any").exception("it failed: %s", error)
+        first, second = where(error).split(" < ")[1:3]
+        assert int(first.split(":")[1]) < int(second.split(":")[1]), "the innermost place first"
+    written = lines(stream)
+    assert len(written) == 2
+    assert SECRET not in stream.getvalue()
+    for line in written:
+        assert str(line["error"]).startswith("ValueError < tests/serving/test_environment.py:")
+
+
+@pytest.mark.attack("logs")
+def test_both_ends_of_a_long_record_are_logged(stream: io.StringIO) -> None:
+    logging.getLogger("any").warning("a disallowed origin: %s: refused", "x" * 20_000)
+    event = str(lines(stream)[0]["event"])
+    assert len(event) < 700
+    assert event.startswith("a disallowed origin: xxx")
+    assert event.endswith("xxx: refused")

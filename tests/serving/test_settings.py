@@ -45,36 +45,12 @@ NUMBERS = [
 
 
 @pytest.mark.attack("settings")
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("ATLAS_WORKERS", "100000"),
-        ("ATLAS_THREADS", "9999999999"),
-        ("ATLAS_METRICS", "0.0.0.0:99999"),
-        ("ATLAS_METRICS", "0.0.0.0:0"),
-        ("ATLAS_MODEL_FOLDERS", "/"),
-        ("ATLAS_MODEL_FOLDERS", "/usr/.."),
-        ("ATLAS_RUNNER", "elsewhere"),
-        ("ATLAS_FRAME_ANCESTORS", "*"),
-        ("ATLAS_FRAME_ANCESTORS", "https://a.example https:"),
-        ("ATLAS_FRAME_ANCESTORS", "https://*"),
-        ("ATLAS_FRAME_ANCESTORS", "http://*:*"),
-        ("ATLAS_FRAME_ANCESTORS", "https://*.com"),
-    ],
-)
-def test_what_takes_a_limit_away_is_refused_by_name(monkeypatch: pytest.MonkeyPatch, name: str, value: str) -> None:
-    monkeypatch.setenv(name, value)
-    with pytest.raises(SystemExit, match=f"^{name}: "):
-        validated_settings()
-
-
-@pytest.mark.attack("settings")
-@pytest.mark.parametrize("value", [None, "", " ", "1", "true", "YES", "0", "false", "off", "maybe", "2"])
+@pytest.mark.parametrize("value", [None, "", " ", "1", "YES", "0", "off", "maybe"])
 def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
     monkeypatch.setenv("ATLAS_HOSTED", value or "")  # given back after the test
     if value is None:
         monkeypatch.delenv("ATLAS_HOSTED")
-    if value in (None, "", " ", "1", "true", "YES"):
+    if value in (None, "", " ", "1", "YES"):
         assert hosted_settings().hosted
     else:
         with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
@@ -85,6 +61,18 @@ def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyP
 @pytest.mark.parametrize(
     ("name", "value", "others"),
     [
+        ("ATLAS_WORKERS", "100000", {}),
+        ("ATLAS_THREADS", "9999999999", {}),
+        ("ATLAS_METRICS", "0.0.0.0:99999", {}),
+        ("ATLAS_METRICS", "0.0.0.0:0", {}),
+        ("ATLAS_MODEL_FOLDERS", "/", {}),
+        ("ATLAS_MODEL_FOLDERS", "/usr/..", {}),
+        ("ATLAS_RUNNER", "elsewhere", {}),
+        ("ATLAS_FRAME_ANCESTORS", "*", {}),
+        ("ATLAS_FRAME_ANCESTORS", "https://a.example https:", {}),
+        ("ATLAS_FRAME_ANCESTORS", "https://*", {}),
+        ("ATLAS_FRAME_ANCESTORS", "http://*:*", {}),
+        ("ATLAS_FRAME_ANCESTORS", "https://*.com", {}),
         ("ATLAS_DEVICE", "banana", {}),
         ("ATLAS_MAX_SECONDS", "0.001", {}),
         ("ATLAS_WAIT_SECONDS", "0.5", {}),
@@ -96,7 +84,7 @@ def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyP
         ("ATLAS_METRICS", "0.0.0.0:8501", {}),
     ],
 )
-def test_settings_that_contradict_each_other_are_refused_by_name(
+def test_what_takes_a_limit_away_or_contradicts_another_is_refused_by_name(
     monkeypatch: pytest.MonkeyPatch, name: str, value: str, others: dict[str, str]
 ) -> None:
     for each, given in {name: value, "ATLAS_HOSTED": "1", **others}.items():

@@ -1,6 +1,7 @@
 """What was made to harm: texts of strangers, and what files take while they are judged."""
 
 import os
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -52,3 +53,14 @@ MARKUP = (
     "/etc/passwd\0.png",
     "../../../x",
 )
+
+
+def sleeper(_content: bytes) -> bytes:
+    """What a limited process must end; here, so that it imports little."""
+    time.sleep(600)
+    return b""
+
+
+def secret(_content: bytes) -> bytes:
+    """A setting of the process that started this one, if it is known here."""
+    return os.environ.get("SECRET", "none").encode()

@@ -111,8 +111,6 @@ def test_an_allowance_is_a_bucket_that_fills() -> None:
 
 ANY_NAME = Sites(origins=lambda: ["https://atlas.example"])
 AT_HOME = Sites(hosts=lambda: ["mymachine", "*.lab.example"], origins=tuple)
-FOREIGN = "https://elsewhere.example"
-LONG = "https://" + "x" * 20_000
 
 
 def handshake(host: str | None = "localhost:8501", *origins: str, kind: str = "websocket") -> Message:
@@ -132,17 +130,12 @@ def handshake(host: str | None = "localhost:8501", *origins: str, kind: str = "w
         (handshake(), None),  # no browser
         (handshake("atlas.example", "https://elsewhere.example"), "foreign-origin"),
         (handshake("atlas.example", "http://localhost:9999"), "foreign-origin"),
-        (handshake("atlas.example", "http://127.0.0.1"), "foreign-origin"),
-        (handshake("atlas.example", "http://0.0.0.0"), "foreign-origin"),
         (handshake("atlas.example", "null"), "foreign-origin"),
-        (handshake("atlas.example", ""), "foreign-origin"),
-        (handshake("atlas.example", LONG), "foreign-origin"),
+        (handshake("atlas.example", "https://" + "x" * 20_000), "foreign-origin"),
         (handshake("atlas.example", "https://atlas.example", "https://elsewhere.example"), "foreign-origin"),
         (handshake(None, ""), "foreign-origin"),
-        (
-            handshake("atlas.example", "https://elsewhere.example", kind="http"),
-            None,
-        ),  # Streamlit sends no leave to read
+        # Streamlit sends no leave to read.
+        (handshake("atlas.example", "https://elsewhere.example", kind="http"), None),
     ],
 )
 def test_a_session_is_opened_by_the_servers_own_pages(scope: Message, why: str | None) -> None:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import http.client
 import json
 import os
@@ -27,11 +26,16 @@ from playwright.sync_api import Page, expect
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
+from benchmarks.serving import HOSTED, ROOT, Server, free_port, running
+from tests.attacks.floods import behind_proxy
 from tests.browser.conftest import browser, page
 
 __all__ = ["browser", "page"]
 
+pytestmark = [
+    pytest.mark.attack("proxy"),
+    pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here"),
+]
 SLOW = 180_000
 PROTOCOL = Subprotocol("streamlit")
 LINE = "An English sentence"
@@ -59,25 +63,7 @@ def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
             counts[name] = f"127.0.0.1:{free_port()}"
             settings = secret | {"ATLAS_METRICS": counts[name]}
             servers[name] = stack.enter_context(running(tmp_path / name, HOSTED, settings))
-        address = f"127.0.0.1:{free_port()}"
-        shipped = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
-        places = "\n".join(f"    server {name} {s.url.removeprefix('http://')}" for name, s in servers.items())
-        written = re.sub(r"^ +server-template.*$", places, shipped, flags=re.M)
-        written = re.sub(r"^frontend unencrypted\n(?: .*\n)+", "", written, flags=re.M)
-        written = re.sub(r"(?:^ +bind .*\n)+", f"    bind {address}\n", written, flags=re.M)
-        written = written.replace("X-Forwarded-Proto https", "X-Forwarded-Proto http").replace(" secure ", " ")
-        (tmp_path / "haproxy.cfg").write_text(written, encoding="utf-8")
-        log = tmp_path / "haproxy.log"
-        with log.open("wb") as output:
-            command = ["haproxy", "-f", str(tmp_path / "haproxy.cfg")]
-            environment = os.environ | {"HOSTNAME": "proxy"}
-            proxy = subprocess.Popen(command, env=environment, stdout=output, stderr=subprocess.STDOUT)
-        try:
-            wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
-            yield Proxied(f"http://{address}", servers, counts)
-        finally:
-            proxy.terminate()
-            proxy.wait(timeout=30)
+        yield Proxied(stack.enter_context(behind_proxy(tmp_path, *servers.values())), servers, counts)
 
 
 def sessions(counts: str) -> int:
@@ -111,28 +97,6 @@ def cookie(page: Page) -> str:
     return next(one["value"] for one in page.context.cookies() if one["name"] == "ATLAS")
 
 
-def script_of(url: str) -> str:
-    """The address of the front end's script, as its page names it."""
-    with urllib.request.urlopen(url, timeout=60) as answer:
-        found = re.search(r'src="\./?([^"]+\.js)"', answer.read().decode())
-    assert found
-    return f"{url}/{found[1]}"
-
-
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy on this machine")
-def test_scripts_come_packed_and_whole(proxied: Proxied) -> None:
-    script = script_of(proxied.url)
-    with urllib.request.urlopen(script, timeout=60) as answer:
-        plain = answer.read()
-    request = urllib.request.Request(script, headers={"Accept-Encoding": "gzip"})
-    with urllib.request.urlopen(request, timeout=60) as answer:
-        assert answer.headers["Content-Encoding"] == "gzip"
-        packed = answer.read()
-    assert gzip.decompress(packed) == plain
-    assert len(packed) < len(plain) / 2
-
-
-@pytest.mark.skipif(shutil.which("haproxy") is None, reason="no HAProxy on this machine")
 @pytest.mark.attack("disorder")
 def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page, proxied: Proxied) -> None:
     with pytest.raises(urllib.error.HTTPError, match="404"):
@@ -257,8 +221,6 @@ def ask(port: int, path: str = "/", method: str = "GET", headers: Mapping[str, s
         client.close()
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
 def test_what_a_visitor_says_of_addresses_is_not_believed(host: str, shipped: tuple[int, int]) -> None:
     client = connection(shipped[0], host)
@@ -271,10 +233,9 @@ def test_what_a_visitor_says_of_addresses_is_not_believed(host: str, shipped: tu
     assert answer.headers["Strict-Transport-Security"] == "max-age=31536000"
     cookie = answer.headers["Set-Cookie"]
     assert all(word in cookie for word in ("ATLAS=", "Secure", "HttpOnly", "SameSite=Lax"))
+    assert ask(shipped[0], "/_stcore/upload_file/a/b", "PUT", {"Content-Length": str(12 * 2**20)}) == 413
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 def test_without_tls_a_browser_is_sent_to_it(shipped: tuple[int, int]) -> None:
     client = http.client.HTTPConnection("127.0.0.1", shipped[1], timeout=60)
     client.request("GET", "/transformer?x=1", headers={"Host": "atlas.example"})
@@ -282,8 +243,6 @@ def test_without_tls_a_browser_is_sent_to_it(shipped: tuple[int, int]) -> None:
     assert (answer.status, answer.headers["Location"]) == (301, "https://atlas.example/transformer?x=1")
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 def test_old_tls_is_refused(shipped: tuple[int, int]) -> None:
     context = ssl._create_unverified_context()
     context.minimum_version = context.maximum_version = ssl.TLSVersion.TLSv1_1
@@ -291,14 +250,6 @@ def test_old_tls_is_refused(shipped: tuple[int, int]) -> None:
         context.wrap_socket(plain)
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
-def test_an_upload_that_is_too_large_is_refused(shipped: tuple[int, int]) -> None:
-    assert ask(shipped[0], "/_stcore/upload_file/a/b", "PUT", {"Content-Length": str(12 * 2**20)}) == 413
-
-
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 @pytest.mark.parametrize(("path", "method"), [("/_stcore/stream", "GET"), ("/_stcore/upload_file/a/b", "PUT")])
 def test_too_many_pages_or_uploads_of_an_address_are_refused(path: str, method: str, small: int) -> None:
     found = [ask(small, path, method) for _ in range(8)]
@@ -306,8 +257,6 @@ def test_too_many_pages_or_uploads_of_an_address_are_refused(path: str, method: 
     assert ask(small) == 200
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 def test_too_many_requests_of_an_address_are_refused(small: int) -> None:
     client, found = connection(small), []
     for _ in range(80):
@@ -318,8 +267,6 @@ def test_too_many_requests_of_an_address_are_refused(small: int) -> None:
     assert found == [200] * 60 + [429] * 20
 
 
-@pytest.mark.attack("proxy")
-@pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here")
 def test_too_many_connections_of_an_address_are_closed(small: int) -> None:
     open_ones = [connection(small) for _ in range(5)]
     for one in open_ones:

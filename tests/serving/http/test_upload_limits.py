@@ -175,29 +175,26 @@ HEADERS = {
 }
 
 
+SHUT = {f"/_stcore/{name}" for name in ("metrics", "metrics?families=active_sessions", "script-health-check")}
+SHUT |= {"/_stcore/agent/interact", "/_stcore/agent/openapi.json", "/_stcore/agent/mcp", "/base/_stcore/metrics"}
+
+
 @pytest.mark.attack("headers")
-@pytest.mark.parametrize("path", ["/", "/transformer", "/media/x.png", "/_stcore/metrics"])
+@pytest.mark.parametrize("path", ["/", "/media/x.png", *sorted(SHUT)])
 def test_every_answer_has_them_and_nothing_comes_from_or_goes_elsewhere(path: str) -> None:
-    headers = with_headers().get(path).headers
+    answer = with_headers().get(path)
+    headers = answer.headers
     assert {name: headers[name] for name in HEADERS} == HEADERS
-    assert path == "/_stcore/metrics" or headers["x-own"] == "kept", "what an answer says else stays"
+    if path in SHUT:
+        assert (answer.status_code, answer.text) == (404, "not found")
+    else:
+        assert headers["x-own"] == "kept", "what an answer says else stays"
     allowed = directives(headers["content-security-policy"])
     assert allowed["object-src"] == ["'none'"]
     for name in "default-src script-src connect-src img-src frame-ancestors form-action base-uri".split():
         assert allowed[name][0] == "'self'"
         scripts = {"data:", "'unsafe-inline'"} if name == "script-src" else set()
         assert not ({"*", "http:", "https:", "'unsafe-eval'"} | scripts) & set(allowed[name])
-
-
-SHUT = ("metrics", "metrics?families=active_sessions", "script-health-check")
-SHUT = (*SHUT, "agent/interact", "agent/openapi.json", "agent/mcp")
-
-
-@pytest.mark.attack("headers")
-@pytest.mark.parametrize("path", [*(f"/_stcore/{name}" for name in SHUT), "/base/_stcore/metrics"])
-def test_shut(path: str) -> None:
-    answer = with_headers().get(path)
-    assert (answer.status_code, answer.text) == (404, "not found")
 
 
 @pytest.mark.attack("headers")
@@ -251,6 +248,8 @@ def test_a_script_is_kept_for_good_under_an_address_with_its_digest(client: Test
     assert (answer.status_code, answer.content) == (200, found.code)
     assert answer.headers["content-type"].startswith("text/javascript")
     assert answer.headers["cache-control"] == "public, max-age=31536000, immutable"
+    mounted = TestClient(Starlette(routes=[Mount("/tools", routes=list(routes()))]))
+    assert mounted.get(f"/tools/class/{found.address}").status_code == 200, "under whatever path the app is served"
 
 
 def test_it_comes_packed_to_who_can_unpack_it(client: TestClient) -> None:
@@ -263,14 +262,6 @@ def test_it_comes_packed_to_who_can_unpack_it(client: TestClient) -> None:
     plain = client.get(f"/{found.address}", headers={"Accept-Encoding": "identity"})
     assert "content-encoding" not in plain.headers
     assert plain.headers["vary"] == answer.headers["vary"] == "Accept-Encoding"
-
-
-@pytest.mark.parametrize("path", ["", "/class", "/a/b"])
-def test_under_whatever_path_the_app_is_served(client: TestClient, path: str) -> None:
-    address = script("chart").address
-    assert client.get(f"{path}/{address}").status_code == 200
-    mounted = TestClient(Starlette(routes=[Mount("/tools", routes=list(routes()))]))
-    assert mounted.get(f"/tools{path}/{address}").status_code == 200
 
 
 @pytest.mark.parametrize(

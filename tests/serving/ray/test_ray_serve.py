@@ -17,6 +17,8 @@ from typing import Any
 import pytest
 import torch
 
+from tests.pages.reading import claims
+
 pytest.importorskip("ray", reason="make serve-test installs Ray")
 
 from pydantic import ValidationError
@@ -34,21 +36,18 @@ from serving.runners import ray_serve
 from serving.runners.ray_serve import _interruptible
 from serving.runners.remote import RemoteRunner
 from serving.runners.runner import LocalRunner
-from tests.pages.reading import claims, follow_link, texts
+from tests.pages.reading import follow_link, texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
 from viz_core.hub.runs.run import RunInputs
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
-from viz_core.pretrained import TextError, load_translator
+from viz_core.pretrained import load_translator
 from viz_core.runtime.hooks import may_end
-from viz_core.view.shipped import aligning_head
 
 ROOT = Path(__file__).resolve().parents[3]
 MODEL = ShippedTranslator("transformer-en-fr")
 GREY, COLOUR = ShippedClassifier("vit-fashion-mnist"), ShippedClassifier("vit-cifar10")
 TIMEOUT = 300.0
-SUBJECTS = ("The cat", "My father", "The old dog", "Our teacher", "A little girl", "The train")
-VERBS = ("is here", "was late", "likes the sea", "has a book", "works at home", "saw the moon", "came back", "is calm")
 LABELS = defaultdict(lambda: "label")
 
 
@@ -65,17 +64,7 @@ def pictures() -> list[RunRequest[Any, Any]]:
     return [*grey, *colour, *(ClassificationRequest(lab, one.picture) for one in colour)]
 
 
-def lab_texts() -> list[RunRequest[Any, Any]]:
-    """Two models of the lab by turns, so that both replicas have something to do."""
-    texts = [f"{subject} {verb}." for subject in SUBJECTS for verb in VERBS[:3]]
-    return [
-        HubRequest(HubModelSpec(name, offline=True), RunInputs(text, max_new_tokens=3))
-        for text in texts
-        for name in ("gpt2", "t5")
-    ]
-
-
-@pytest.mark.parametrize(("requests", "visitors"), [(sentences, 100), (pictures, 4), (lab_texts, 4)])
+@pytest.mark.parametrize(("requests", "visitors"), [(sentences, 100), (pictures, 4)])
 def test_a_replica_dies_and_no_answer_is_wrong_or_lost(
     runner: RemoteRunner,
     replicas: Pool,
@@ -144,57 +133,9 @@ def test_the_chapter_runs_on_the_pool(replicas: Pool, on_the_pool: None) -> None
         assert not app.exception
         translated = load_translator(MODEL.name, device="cpu").translate(text).text
         assert translated in texts(app)
-        holds(app, 4)
+        assert len(claims(app)) >= 4
+        assert all(mark.startswith(":green[") for mark in claims(app))
         replicas.kill_one()
-
-
-@pytest.mark.parametrize(
-    ("page", "parameters", "further"),
-    [
-        ("vision-transformer", {"pin": "q7"}, ("vt-section", ["Patch lab", "All heads", "Shuffle test"])),
-        ("vision-transformer", {"vt-lab": "vit"}, ("vt-section", ["Patch lab", "Through the layers"])),
-        ("model-lab", {"ml-model": "gpt2"}, ("ml-section", ["How it knows positions", "All heads at a glance"])),
-    ],
-)
-def test_vision_and_the_lab_run_on_the_pool(
-    replicas: Pool,
-    on_the_pool: None,
-    page: str,
-    parameters: dict[str, str],
-    further: tuple[str, list[str]],
-) -> None:
-    for section in further[1]:
-        app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=TIMEOUT)
-        for name, value in {**parameters, further[0]: section}.items():
-            app.query_params[name] = value
-        follow_link(app, page).run()
-        assert not app.exception, [error.message for error in app.exception]
-        assert not app.error
-        holds(app, 1)
-        replicas.kill_one()
-
-
-def holds(app: AppTest, least: int) -> None:
-    """Every claim of the page."""
-    marks = claims(app)
-    assert len(marks) >= least
-    assert all(mark.startswith(":green[") for mark in marks)
-
-
-def test_errors_are_sentences_without_a_stack_trace(runner: RemoteRunner) -> None:
-    with pytest.raises(TextError) as caught:
-        runner.run(TranslationRequest(MODEL, " "))
-    assert str(caught.value) == "There is nothing to translate yet: type an English sentence."
-    for model in (ShippedTranslator("nothing"), HubModelSpec("nothing", offline=True)):
-        with pytest.raises(ValueError, match="nothing") as missing:
-            runner.load(model)
-        assert "Traceback" not in str(missing.value)
-
-
-def test_the_open_head_is_the_one_that_a_model_here_would_open(runner: RemoteRunner) -> None:
-    here = LocalRunner(ModelRegistry(), LRUCache(8, 2**24))
-    sentence = TranslationRequest(MODEL, "The black cat sleeps.")
-    assert aligning_head(runner.groups(sentence, LABELS)) == aligning_head(here.groups(sentence, LABELS))
 
 
 def test_questions_go_where_a_large_model_is_loaded(runner: RemoteRunner, replicas: Pool) -> None:

@@ -32,23 +32,17 @@ CALM = TranslationRequest(TINY, "The dog is in the house.")
 
 
 def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
-    texts = ["Go.", "She has a red car.", "Go.", "Where is the cat?", "I don't know."]
-    sentences = [TranslationRequest(TINY, text) for text in texts]
+    """Also of several models, and with several beams."""
+    sentences = [TranslationRequest(TINY, text) for text in ("Go.", "She has a red car.", "Go.", "Where is the cat?")]
+    sentences += [TranslationRequest(ShippedTranslator(model), "Go.", beam) for model in "ab" for beam in (1, 4)]
     together = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
-    for text, made in zip(texts, together, strict=True):
+    for one, made in zip(sentences, together, strict=True):
         assert isinstance(made, Translation)
-        alone = translator.translate(text)
+        alone = translator.translate(one.text, beam=one.beam)
         assert (made.text, made.target_ids, made.complete) == (alone.text, alone.target_ids, alone.complete)
         assert made.log_probability == pytest.approx(alone.log_probability, abs=1e-6)
         for call in alone.trace:
             torch.testing.assert_close(made.trace[call.site].weights(), call.weights(), rtol=0, atol=1e-6)
-
-
-def test_a_batch_may_mix_models_and_beams(translator: Translator) -> None:
-    sentences = [TranslationRequest(ShippedTranslator(model), "Go.", beam) for model in ("a", "b") for beam in (1, 4)]
-    made = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
-    alone = [translator.translate("Go.", beam=one.beam).text for one in sentences]
-    assert [one.text for one in made if isinstance(one, Translation)] == alone
 
 
 def test_a_sentence_is_cut_into_tokens_once(translator: Translator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -14,7 +13,7 @@ import torch
 from PIL import Image
 
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
-from serving.requests.models import NoModel, ShippedClassifier, ShippedTranslator
+from serving.requests.models import ShippedClassifier, ShippedTranslator
 from serving.requests.request import (
     MAX_CARRIED,
     TONES,
@@ -25,7 +24,6 @@ from serving.requests.request import (
     VideoInput,
 )
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
-from tests.notebooks import printed, run_notebook, shows
 from tests.viz_core.images.test_preprocessing import animation
 from ui.text.words import load_words
 from viz_core import view
@@ -72,14 +70,6 @@ def test_the_notebook_opens_the_same(kind: str) -> None:
     torch.testing.assert_close(names["run"].trace[names["shown"].site].weights(head=2), weights, rtol=0, atol=1e-6)
 
 
-def test_it_runs_from_top_to_bottom_in_a_notebook(tmp_path: Path) -> None:
-    book, state, _ = written("sentence")
-    run, shown_view, end = run_notebook(book, tmp_path, "print(shown.site, shown.head, *shown.pins)")
-    assert printed(run).strip()
-    assert "application/vnd.jupyter.widget-view+json" in shows(shown_view)
-    assert printed(end).split() == ["encoder.1.self", str(state.head), "q1", "q2"]
-
-
 def code(request: RunRequest[Any, Any]) -> str:
     return request.run_source().code
 
@@ -93,55 +83,6 @@ def test_all_that_was_chosen_is_in_it() -> None:
     assert code(HubRequest(spec, RunInputs("a", target="b", max_new_tokens=3))).endswith(
         "model.run('a', target='b', max_new_tokens=3)"
     )
-
-
-def test_what_cannot_come_along_is_named() -> None:
-    folder = HubRequest(HubModelSpec("mine", folder="mine"), RunInputs("a"))
-    assert folder.run_source().needs == ("model",)
-    assert "load_hub(Path('mine'))" in code(folder)
-
-    noise = Image.effect_noise((800, 800), 100).convert("RGB")
-    large = ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", noise))
-    assert large.run_source().needs == ("picture",)
-    assert "Path('picture.png')" in code(large)
-    assert "model = HubVision(model)" in code(large)
-    with pytest.raises(PayloadMissingError):
-        large.without_payload.run_source()
-    with pytest.raises(NotImplementedError, match="NoModel"):
-        NoModel().run_source()
-
-
-def test_sounds_come_along_where_they_are_short() -> None:
-    spec = HubModelSpec("org/whisper")
-    drawn = HubRequest(spec, RunInputs(sound=SoundInput(TONES, tone_sequence()), target="a b", max_new_tokens=3))
-    assert code(drawn).endswith("sound = tone_sequence()\nrun = model.run(target='a b', sound=sound, max_new_tokens=3)")
-    noise = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
-    names: dict[str, Any] = {}
-    exec(SoundInput("x", Sound(noise)).run_source().code, names)
-    assert np.allclose(names["sound"].samples, noise, atol=1e-4)
-    long = HubRequest(spec, RunInputs(sound=SoundInput("y", Sound(np.tile(noise, 4)))))
-    assert long.run_source().needs == ("sound",)
-    assert "Path('sound.wav')" in code(long)
-    assert hash(long) == hash(long.without_payload)
-    assert long == long.without_payload
-    with pytest.raises(PayloadMissingError):
-        long.without_payload.run_source()
-
-
-def test_videos_come_along_where_they_are_small() -> None:
-    spec, video = HubModelSpec("org/vlm"), VideoInput("x", (animation("GIF", 3),))
-    drawn = HubRequest(spec, RunInputs("Where?", video=video, max_new_tokens=3))
-    assert code(drawn).endswith("run = model.run('Where?', video=video, max_new_tokens=3)")
-    names: dict[str, Any] = {}
-    exec(video.run_source().code, names)
-    assert len(names["video"].frames) == 3
-    long = HubRequest(spec, RunInputs("Where?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),))))
-    assert long.run_source().needs == ("video",)
-    assert "Path('video')" in code(long)
-    assert "order_of_names(path.name)" in code(long)
-    assert long == long.without_payload
-    with pytest.raises(PayloadMissingError):
-        long.without_payload.run_source()
 
 
 @pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F"])
@@ -161,3 +102,47 @@ def test_the_vision_chapter_gets_the_classifier_itself() -> None:
     assert shown.labels[:1] == ("T-shirt/top",)
     with pytest.raises(HubError, match="takes a text, not a picture"):
         HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)
+
+
+NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
+LARGE = Image.effect_noise((800, 800), 100).convert("RGB")
+
+
+def test_sounds_and_videos_come_along_where_they_are_small() -> None:
+    spec, video = HubModelSpec("org/any"), VideoInput("x", (animation("GIF", 3),))
+    tones = HubRequest(spec, RunInputs(sound=SoundInput(TONES, tone_sequence()), target="a b", max_new_tokens=3))
+    assert code(tones).endswith("sound = tone_sequence()\nrun = model.run(target='a b', sound=sound, max_new_tokens=3)")
+    drawn = HubRequest(spec, RunInputs("Where?", video=video, max_new_tokens=3))
+    assert code(drawn).endswith("run = model.run('Where?', video=video, max_new_tokens=3)")
+    names: dict[str, Any] = {}
+    for payload in (SoundInput("x", Sound(NOISE)), video):
+        exec(payload.run_source().code, names)
+    assert np.allclose(names["sound"].samples, NOISE, atol=1e-4)
+    assert len(names["video"].frames) == 3
+
+
+@pytest.mark.parametrize(
+    ("request_", "needs", "path"),
+    [
+        (ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", LARGE)), "picture", "picture.png"),
+        (
+            HubRequest(HubModelSpec("x"), RunInputs(sound=SoundInput("y", Sound(np.tile(NOISE, 4))))),
+            "sound",
+            "sound.wav",
+        ),
+        (
+            HubRequest(HubModelSpec("x"), RunInputs("?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),)))),
+            "video",
+            "video",
+        ),
+    ],
+)
+def test_what_cannot_come_along_is_named(request_: RunRequest[Any, Any], needs: str, path: str) -> None:
+    assert request_.run_source().needs == (needs,)
+    assert f"Path('{path}')" in code(request_)
+    assert (hash(request_), request_) == (hash(request_.without_payload), request_.without_payload)
+    with pytest.raises(PayloadMissingError):
+        request_.without_payload.run_source()
+    folder = HubRequest(HubModelSpec("mine", folder="mine"), RunInputs("a"))
+    assert folder.run_source().needs == ("model",)
+    assert "load_hub(Path('mine'))" in code(folder)

@@ -17,8 +17,9 @@ from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
 from serving.uvicorn_internals.limits import HttpWithTimeouts, Limits, SocketWithLimits
+from tests.attacks.over_http import BINARY, PING, PONG, frame, handshake
 from tests.serving.http.sockets import asynchronous
-from tests.serving.uvicorn_internals.real_server import TIMEOUT, ended, on_a_server
+from tests.serving.uvicorn_internals.conftest import TIMEOUT, ended, on_a_server
 
 HALVES = {
     "nothing at all": b"",
@@ -73,8 +74,12 @@ def on_a_wire(kind: type) -> tuple[Any, Wire]:
 
 
 @asynchronous
-async def test_who_goes_on_asking_stays(counted: Counter[str]) -> None:
+async def test_who_goes_on_asking_or_waits_for_a_long_answer_stays(counted: Counter[str]) -> None:
     protocol, wire = on_a_wire(HttpWithTimeouts)
+    protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
+    for _ in range(100):
+        protocol._check_request()
+    assert not wire.given_up, "a long answer is no half request"
     for _ in range(100):
         protocol.cycle = SimpleNamespace(response_complete=True, more_body=False)
         protocol._check_request()
@@ -83,15 +88,6 @@ async def test_who_goes_on_asking_stays(counted: Counter[str]) -> None:
         protocol._check_request()
     assert wire.given_up
     assert counted == {"unfinished": 1}
-
-
-@asynchronous
-async def test_a_long_answer_is_no_half_request() -> None:
-    protocol, wire = on_a_wire(HttpWithTimeouts)
-    protocol.cycle = SimpleNamespace(response_complete=False, more_body=False)
-    for _ in range(100):
-        protocol._check_request()
-    assert not wire.given_up
 
 
 @pytest.mark.parametrize("kind", [HttpWithTimeouts, SocketWithLimits])
@@ -152,23 +148,10 @@ async def test_a_message_larger_than_any_page_sends_is_not_read(server: uvicorn.
     await ended(server)
 
 
-BINARY, PING, PONG = 2, 9, 10
-HANDSHAKE = (
-    "GET {} HTTP/1.1\r\nHost: x\r\nUpgrade: websocket\r\nConnection: Upgrade\r\n"
-    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n{}\r\n"
-)
-
-
-def frame(opcode: int, data: bytes = b"", last: bool = True) -> bytes:
-    """A frame of a client: masked, here with zeros."""
-    assert len(data) < 126
-    return bytes([opcode | (0x80 if last else 0), 0x80 | len(data)]) + bytes(4) + data
-
-
 async def shaking(port: int, headers: str = "", path: str = "/") -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A connection that has sent a handshake."""
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    writer.write(HANDSHAKE.format(path, headers).encode())
+    writer.write(handshake(path, "x", headers))
     return reader, writer
 
 
