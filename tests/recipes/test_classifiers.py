@@ -1,4 +1,4 @@
-"""A classifier from pictures to a checkpoint that loads, and how its certainty is measured."""
+"""A classifier from pictures to a checkpoint that loads, its training loop, its views, and its certainty."""
 
 from __future__ import annotations
 
@@ -10,18 +10,26 @@ from typing import NamedTuple
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
 from PIL import Image
-from safetensors.torch import load as load_tensors
 
 from pages.vision_transformer.prediction import bin_of
+from recipes import classification as loop
 from recipes.__main__ import main
-from recipes.classifiers import CLASSIFIERS
-from recipes.picture_sets import FASHION_MNIST, PictureSplit
+from recipes.classification import (
+    ClassifierConfig,
+    Views,
+    accuracy,
+    hold_out,
+    random_views,
+    soft_targets,
+    train_classifier,
+)
+from recipes.classifiers import CLASSIFIERS, measure, when_it_ended
+from recipes.loop import RunOptions, TrainingState
+from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
 from recipes.reliability import calibration_bins, expected_calibration_error, fit_familiarity
-from tests.recipes.bars import CONFIG, NAME, SMALL, bars
 from viz_core.maps.rollout import gradient_relevance
+from viz_core.models import ViT
 from viz_core.pretrained import (
     CheckpointError,
     ImageClassifier,
@@ -31,6 +39,44 @@ from viz_core.pretrained import (
     load_translator,
 )
 from viz_core.trace import record
+
+CPU = torch.device("cpu")
+NAME = "vit-fashion-mnist"
+SMALL = {
+    "architecture": "vit",
+    "img_size": 8,
+    "patch_size": 2,
+    "num_hiddens": 24,
+    "mlp_num_hiddens": 32,
+    "num_heads": 2,
+    "num_blks": 2,
+    "emb_dropout": 0.0,
+    "blk_dropout": 0.0,
+    "num_classes": 10,
+    "num_channels": 1,
+}
+CONFIG = ClassifierConfig(
+    epochs=8,
+    batch_size=40,
+    sides=((0.0, 6), (0.5, 8)),
+    views=Views(shift=0.05, zoom=0.05, turn=3, mirror=False),
+    adam_lr=1e-2,
+    label_smoothing=0.02,
+    average=0.9,
+    held_out=60,
+)
+
+
+def bars(count: int, seed: int) -> Pictures:
+    """A bright bar on black: lying for labels 0 to 4, standing for 5 to 9, in one of five places."""
+    generator = torch.Generator().manual_seed(seed)
+    labels = torch.randint(10, (count,), generator=generator)
+    pixels = torch.randint(0, 40, (count, 1, 8, 8), generator=generator, dtype=torch.uint8)
+    for i, label in enumerate(labels.tolist()):
+        place = 1 + label % 5
+        bar = (slice(place, place + 2), slice(0, 8))
+        pixels[(i, 0, *(bar if label < 5 else bar[::-1]))] += 180
+    return Pictures(pixels, labels)
 
 
 class Shipped(NamedTuple):
@@ -90,7 +136,7 @@ def test_it_learned_and_is_scored_as_a_visitor_asks(shipped: Shipped) -> None:
     assert set(training["familiarity"]["strange"]) == {"noise", "one colour", "one red pixel"}
 
 
-def test_a_classification_and_what_it_depends_on(shipped: Shipped) -> None:
+def test_a_classification_and_what_it_depends_on(shipped: Shipped, checkpoints: Path) -> None:
     classifier = classifier_of(shipped)
     result = classifier.classify(Image.effect_noise((90, 50), 80).convert("RGBA"))
     assert result.grid == (4, 4)
@@ -112,32 +158,6 @@ def test_a_classification_and_what_it_depends_on(shipped: Shipped) -> None:
     torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
     with pytest.raises(ValueError, match="label: expected one of T-shirt/top"):
         classifier.relevance(result.prepared, "hat")
-
-
-def test_files_and_card(shipped: Shipped) -> None:
-    files = sorted(path.name for path in shipped.out.iterdir())
-    names = ["card.md", "config.json", "familiarity.safetensors", "last.pt", "model.safetensors", "training.json"]
-    assert files == names
-    stored = load_tensors((shipped.out / "model.safetensors").read_bytes())
-    assert all(tensor.dtype == torch.float16 for tensor in stored.values())
-    config = read(shipped, "config.json")
-    assert config["task"] == "classification"
-    assert config["parameters"] == sum(tensor.numel() for tensor in stored.values())
-    card = (shipped.out / "card.md").read_text(encoding="utf-8")
-    for expected_text in (
-        f"{config['scores']['accuracy']:.2f}% of 200 test pictures",
-        "MIT, Copyright (c) 2017 Zalando SE",
-        "860 training pictures, 60 of them held out",
-        "8.0 epochs in 0:00:",
-        "no choice was made",
-        "| average | 0.9 |",
-    ):
-        assert expected_text in card, expected_text
-    assert card.count("## Calibration\n") == 1
-
-
-def test_one_load_for_both_tasks_and_a_sentence_for_the_wrong_one(shipped: Shipped, checkpoints: Path) -> None:
-    assert load(NAME, device="cpu", folder=shipped.out.parent).card.name == NAME
     with pytest.raises(CheckpointError, match="does not translate: its task is classification"):
         load_translator(NAME, device="cpu", folder=shipped.out.parent)
     with pytest.raises(CheckpointError, match="does not classify pictures: its task is translation"):
@@ -168,23 +188,6 @@ def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: d
         load(NAME, device="cpu", folder=tmp_path)
 
 
-@pytest.mark.parametrize("name", CLASSIFIERS)
-def test_each_architecture_is_small_and_fits_its_data(name: str) -> None:
-    spec = CLASSIFIERS[name]
-    with torch.device("meta"):
-        model = build_classification_model(spec.architecture)
-    count = sum(p.numel() for p in model.parameters())
-    assert 1.2e6 < count < 2.7e6
-    assert 2 * count < 8 * 2**20
-    assert model.patch_embedding.num_patches >= 49
-    assert len(model.blocks) == 6
-    assert model.head[1].out_features == len(spec.data.labels) == 10
-    sides = spec.config.sides
-    assert sides[0][0] == 0
-    assert sides[-1][1] == spec.architecture["img_size"]  # ends at the size it is tested at
-    assert all(side % spec.architecture["patch_size"] == 0 for _, side in sides)
-
-
 def test_bins_by_hand() -> None:
     confidence = torch.tensor([0.95, 0.91, 1.0, 0.55, 0.5])
     correct = torch.tensor([True, False, True, True, False])
@@ -201,16 +204,6 @@ def test_bins_by_hand() -> None:
     assert bin_of([half, sure], 0.7) is None
 
 
-@given(st.lists(st.tuples(st.floats(0, 1, width=32), st.booleans()), min_size=1, max_size=30))
-def test_every_picture_is_in_one_bin_that_it_fits(pictures: list[tuple[float, bool]]) -> None:
-    confidence, correct = torch.tensor([p for p, _ in pictures]), torch.tensor([r for _, r in pictures])
-    bins = calibration_bins(confidence, correct)
-    assert sum(each["pictures"] for each in bins) == len(pictures)
-    assert all(each["start"] - 1e-6 <= each["confidence"] <= each["stop"] + 1e-6 for each in bins)
-    assert sum(each["pictures"] * each["accuracy"] for each in bins) == pytest.approx(int(correct.sum()))
-    assert 0 <= expected_calibration_error(bins) <= 1
-
-
 def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
     features = torch.randn(200, 5) @ torch.randn(5, 5) + 3
     known = fit_familiarity(features, ridge=0)
@@ -224,7 +217,127 @@ def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
     torch.testing.assert_close(again, known.distances(features), rtol=1e-2, atol=1e-2)
 
 
-def test_pictures_all_alike() -> None:
-    same = fit_familiarity(torch.ones(4, 3))
-    assert same.distances(torch.ones(1, 3)).item() == 0
-    assert same.distances(torch.zeros(1, 3)).item() > 1e6  # nothing else was ever seen
+def train(
+    out: Path, config: ClassifierConfig, resume: bool = False, minutes: float | None = None
+) -> tuple[ViT, TrainingState]:
+    pictures, run = bars(160, 2), RunOptions(out, CPU, minutes, resume)
+    return train_classifier(
+        lambda: build_classification_model(SMALL), pictures, measure(pictures, "garment"), config, run
+    )
+
+
+def test_a_resumed_run_ends_where_an_unbroken_one_does(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    config = replace(CONFIG, epochs=3, batch_size=25, save_minutes=0.0)
+    whole, state = train(tmp_path / "whole", config)
+
+    class KilledError(Exception):
+        pass
+
+    steps = iter(range(100))
+
+    def killed(*arguments: object) -> torch.Tensor:
+        if next(steps) == 5:  # within the second epoch of four batches
+            raise KilledError
+        return real(*arguments)  # type: ignore[arg-type]
+
+    real = loop.logits
+    monkeypatch.setattr(loop, "logits", killed)
+    with pytest.raises(KilledError):
+        train(tmp_path / "broken", config)
+    monkeypatch.setattr(loop, "logits", real)
+    again, resumed = train(tmp_path / "broken", config, resume=True)
+    # The loss of the broken epoch is the mean of the batches that were left.
+    names = ("epoch", "validation_loss", "validation_accuracy")
+    assert [[p[k] for k in names] for p in resumed.curve] == [[p[k] for k in names] for p in state.curve]
+    for name, parameter in whole.named_parameters():
+        assert torch.equal(again.get_parameter(name), parameter), name
+    assert resumed.lengths == state.lengths == [{"updates": 0, "epochs": 3, "minutes": None}]
+
+
+def test_the_card_says_whether_the_length_was_fixed_beforehand() -> None:
+    state = TrainingState()
+    for _ in range(2):  # begun, and resumed as it was
+        state.set_length(40, None)
+        state.updates += 100
+        assert "no choice was made by them" in when_it_ended(state.lengths)
+    state.set_length(60, 98.5)
+    assert "was changed on its way (to 40 epochs, then to 60 epochs or 98.5 minutes)" in when_it_ended(state.lengths)
+
+
+def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
+    model, _ = train(tmp_path, replace(CONFIG, epochs=1))
+    last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
+    assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
+    assert not model.training
+
+
+def test_what_is_held_out_is_not_trained_on() -> None:
+    n = 100
+    pictures = Pictures(torch.arange(n, dtype=torch.uint8).reshape(n, 1, 1, 1), torch.arange(n))
+    train_part, held_out = hold_out(pictures, replace(CONFIG, held_out=30))
+    assert len(held_out.labels) == 30
+    assert sorted([*train_part.labels.tolist(), *held_out.labels.tolist()]) == list(range(n))
+    assert torch.equal(train_part.pixels.flatten().long(), train_part.labels)
+    again = hold_out(pictures, replace(CONFIG, held_out=30, epochs=99))[1]
+    assert torch.equal(again.labels, held_out.labels)
+    with pytest.raises(ValueError, match="expected more than 100 pictures to train on and to hold out, got 100"):
+        hold_out(pictures, replace(CONFIG, held_out=100))
+
+
+def test_by_hand() -> None:
+    log_p = torch.tensor([[0.7, 0.3], [0.2, 0.8], [0.6, 0.4], [0.9, 0.1]]).log()
+    assert accuracy(log_p, torch.tensor([0, 1, 1, 0])) == 75
+    assert [CONFIG.side(p) for p in (0.0, 0.49, 0.5, 1.0)] == [6, 6, 8, 8]
+    pixels = torch.tensor([0, 255, 255, 0], dtype=torch.uint8).reshape(1, 1, 2, 2)
+    found = measure(Pictures(pixels, torch.tensor([0])), "garment")
+    assert (found.mean, found.std, found.size) == ((0.5,), (0.5774,), (2, 2))
+    smoothed = [[0.05, 0.85, 0.05, 0.05], [0.05, 0.05, 0.05, 0.85]]
+    torch.testing.assert_close(soft_targets(torch.tensor([1, 3]), 4, 0.2), torch.tensor(smoothed))
+
+
+STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def view(X: torch.Tensor, side: int | None = None, **changes: float) -> torch.Tensor:
+    views = Views(**{**STILL.__dict__, **changes})  # type: ignore[arg-type]
+    return random_views(X, side or X.shape[-1], views, seeded())
+
+
+def test_without_changes_a_view_is_the_picture_and_half_the_side_averages_four_pixels() -> None:
+    X = torch.randn(3, 2, 8, 8)
+    torch.testing.assert_close(view(X), X, atol=1e-5, rtol=0)
+    torch.testing.assert_close(view(X, side=4), torch.nn.functional.avg_pool2d(X, 2), atol=1e-5, rtol=0)
+
+
+def test_mirrored_or_not_and_both_happen() -> None:
+    X = torch.randn(1, 1, 6, 6).expand(40, -1, -1, -1)
+    found = view(X, mirror=True)
+    flipped = [torch.allclose(f, X[0].flip(-1), atol=1e-5) for f in found]
+    own_share = [torch.allclose(f, X[0], atol=1e-5) for f in found]
+    assert all(a != b for a, b in zip(flipped, own_share, strict=True))
+    assert 10 < sum(flipped) < 30
+
+
+def test_a_shift_moves_by_no_more_than_its_limit() -> None:
+    X = torch.zeros(50, 1, 20, 20)
+    X[:, :, 10, 10] = 1.0
+    found = view(X, shift=0.2)
+    where = (found * torch.arange(20.0)).sum(dim=(1, 2, 3)) / found.sum(dim=(1, 2, 3))
+    assert (where - 10).abs().max() <= 4.01  # 0.2 of 20 pixels
+    assert (where - 10).abs().max() > 3
+    assert where.min() < 8 < 12 < where.max()
+
+
+def test_a_turn_keeps_the_middle_a_zoom_the_level_and_light_leaves_grey_grey() -> None:
+    X = torch.rand(20, 1, 9, 9)
+    torch.testing.assert_close(view(X, turn=90.0)[..., 4, 4], X[..., 4, 4], atol=1e-5, rtol=0)
+    level = torch.full((5, 3, 8, 8), 0.7)
+    torch.testing.assert_close(view(level, zoom=0.5, turn=45, shift=0.5), level)
+    X = torch.randn(1, 1, 8, 8).expand(6, 3, -1, -1)
+    found = view(X, brightness=0.3)
+    torch.testing.assert_close(found[:, 0], found[:, 2], atol=1e-5, rtol=0)
+    assert (found[0] - found[1]).abs().max() > 0.01

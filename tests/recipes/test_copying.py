@@ -14,7 +14,6 @@ from recipes import copying
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
 from recipes.pair_augmentation import (
     Variations,
-    lower_case_words,
     names_of,
     number_words_of,
     numbers_of,
@@ -78,9 +77,7 @@ def test_percentages_are_of_the_sentences_of_a_kind(translator: Translator, monk
     assert (measured["names"]["sentences"], measured["names"]["right"]) == (1, 100.0)
     assert measured["numbers"]["examples"] == [["a", "Il a 12 ans.", True], ["b", "Il a 43 ans.", False]]
     assert 50 < measured["bleu"] < 100
-    section = copying_section(measured)
-    assert "| all digits, in their order | 2 | 50.0% | 100.0% |\n| all names | 1 | 100.0% | 100.0% |" in section
-    assert "| b | Il a 43 ans. | no |" in section
+    assert "| all digits, in their order | 2 | 50.0% | 100.0% |" in copying_section(measured)
 
 
 ORDINARY = frozenset({"excuse", "mars", "the", "new"})
@@ -96,32 +93,22 @@ def varied(english: str, french: str, seed: int = 0) -> tuple[Pair, tuple[str, .
 FOUND: list[tuple[Callable[[Pair], Any], str, str, Any]] = [
     (numbers_of, "I am 30.", "J'ai 30 ans.", {"30": "plain"}),
     (numbers_of, "At 2:30.", "À 2 h 30.", {"2": "hour", "30": "minute"}),
-    (numbers_of, "At 2:30.", "À 2h30.", {"2": "hour", "30": "minute"}),
     (numbers_of, "It costs 3,500 yen.", "Ça coûte 3 500 yens.", {"3": "leading", "500": "joined"}),
-    (numbers_of, "It is 3.5 km.", "Ça fait 3,5 km.", {"3": "leading", "5": "joined"}),
     (numbers_of, "At 4:00 p.m.", "À 16 h 00.", {}),  # no copy
     (numbers_of, "I have 5 cats.", "J'ai cinq chats.", {}),
     (numbers_of, "On the 21st.", "Le 21.", {}),  # 22nd would be another word
-    (numbers_of, "I have 1 cat.", "J'ai 1 chat.", {}),  # so would the plural
-    (numbers_of, "The 21st at 21.", "Le 21 à 21.", {}),
     (numbers_of, "Add 12 to 12 and 40.", "Ajoute 12 à 12 et 40.", {"12": "plain", "40": "plain"}),
-    (numbers_of, "Nothing.", "Rien.", {}),
     (number_words_of, "I have two cats.", "J'ai deux chats.", {"two": "deux"}),
-    (number_words_of, "Ten of three.", "Dix de trois.", {"three": "trois"}),
     (number_words_of, "It is two and two.", "Ça fait deux et deux.", {}),
     (number_words_of, "twenty-two cats", "vingt-deux chats", {}),
     (number_words_of, "two hundred cats", "deux cents chats", {}),
     (number_words_of, "I have two cats and 3 dogs.", "J'ai deux chats et 3 chiens.", {}),
-    (number_words_of, "two cats", "les chats", {}),
     (NAMES, "Tom loves Mary.", "Tom aime Mary.", ["Tom", "Mary"]),
-    (NAMES, "Tom's car", "la voiture de Tom", ["Tom"]),
     (NAMES, "Alice's car", "la voiture d'Alice", ["Alice"]),
     (NAMES, "Excuse Tom.", "Excuse Tom.", ["Tom"]),
     (NAMES, "He is in Mexico.", "Il est au Mexico.", []),  # au stays as it is for some names alone
-    (NAMES, "the Seine", "la Seine", []),
     (NAMES, "Harry is here.", "Harry est ici.", []),  # d'Hector, de Harry
     (NAMES, "Mary is here.", "Marie est ici.", []),
-    (NAMES, "Jean-Paul", "Jean-Paul", []),
 ]
 
 
@@ -141,27 +128,10 @@ def test_signs_around_numbers_stay_and_what_is_put_in_is_not_replaced_again() ->
         assert int(english[5]) < 60
         assert 2 <= int(english[4]) <= 12
         assert not {"3", "500", "2", "30"} & set(numbers)
-    for seed in range(50):
-        pair, (one, other), _ = varied("From 12 to 40, then 12.", "De 12 à 40, puis 12.", seed)
-        assert pair == Pair(f"From {one} to {other}, then {one}.", f"De {one} à {other}, puis {one}.")
-
-
-def test_a_number_word_becomes_digits_and_elision_is_kept_where_there_is_something_to_vary() -> None:
     pair, (number,), (name,) = varied("Alice has two cats.", "Les deux chats d'Alice.")
     assert pair == Pair(f"{name} has {number} cats.", f"Les {number} chats d'{name}.")
     assert name[0] in "AEIOU"
-    mix = random.Random(0)
-    assert vary(Pair("Go.", "Va !"), ORDINARY, mix) is None
-    hours = {str(hour) for hour in range(2, 13)}
-    found = vary(Pair("At 2:30.", "À 2 h 30."), ORDINARY, mix, avoid=hours)
-    assert found is not None
-    assert found.pair.english.startswith("At 2:")  # nothing is left to put in
-
-
-def test_words_in_lower_case_twice_are_ordinary() -> None:
-    pairs = [Pair("the Rose and a rose", "la rose de Rose"), Pair("boston", "Boston")]
-    assert {"rose", "the"} & lower_case_words(pairs) == {"rose"}
-    assert {"the", "boston"} <= lower_case_words(pairs, least=1)
+    assert vary(Pair("Go.", "Va !"), ORDINARY, random.Random(0)) is None
 
 
 def test_an_epoch_is_the_same_for_a_seed_and_holds_nothing_to_avoid() -> None:

@@ -35,7 +35,7 @@ def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
     model: HubModel, tmp_path: Path, stop: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     texts, save = [*TEXTS, "", *TEXTS], tmp_path / "scan.jsonl"
-    whole = scan(model, texts, batch=3, worth=5)
+    whole = scan(model, texts, batch=3, worth=2)
     assert [number for number, _ in whole.left_out] == [5]
 
     def stopped(*args: Any, progress: Any, **options: Any) -> Any:
@@ -48,16 +48,16 @@ def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
 
     monkeypatch.setattr(recipes.scan, "scan", stopped)
     with pytest.raises(StoppedError):
-        resumable_scan(model, texts, save, batch=3, worth=5)
+        resumable_scan(model, texts, save, batch=3, worth=2)
     with save.open("a", encoding="utf-8") as stream:
         stream.write('{"half": ')  # the process ended while it wrote
     monkeypatch.setattr(recipes.scan, "scan", scan)
-    found = resumable_scan(model, texts, save, batch=3, worth=5)
+    found = resumable_scan(model, texts, save, batch=3, worth=2)
     assert (found.texts, found.tokens, found.alone) == (whole.texts, whole.tokens, whole.alone)
     for name, measured in whole.kinds["decoder-self"].measured.items():
         np.testing.assert_array_equal(found.kinds["decoder-self"].measured[name], measured, err_msg=name)
     np.testing.assert_array_equal(  # from the file alone
-        resumable_scan(model, texts, save, batch=3, worth=5).kinds["decoder-self"].measured["worth"],
+        resumable_scan(model, texts, save, batch=3, worth=2).kinds["decoder-self"].measured["worth"],
         whole.kinds["decoder-self"].measured["worth"],
     )
     for content in (save.read_text(encoding="utf-8"), ""):

@@ -27,7 +27,6 @@ from recipes.text_rows import (
     train_tokenizer,
 )
 from viz_core.hub import load_hub
-from viz_core.hub.store.files import SHIPPED_FOLDER
 
 SMALL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
 
@@ -80,16 +79,6 @@ TEXTS = ["I have 1998 cats.", "She doesn't care.", "He has a cat, too."]
 PAIR = [Sentence([10, 11], [0, 1]), Sentence([12], [0])]
 
 
-def test_every_text_comes_back_even_of_letters_never_seen() -> None:
-    tokenizer = train_tokenizer(TEXTS, 300)
-    for text in (*TEXTS, "Łódź 東京 🙂", "  two  blanks"):
-        assert tokenizer.decode(tokenizer.encode(text).ids) == text
-    tokens = tokenizer.encode("A cat has 1998 cats.").tokens
-    assert tokens[-6:-2] != ["\u01201998"]
-    assert "9" in tokens
-    assert tokens[-1] == "."
-
-
 def test_two_texts_are_told_apart_by_who_fills_gaps_and_go_on_for_who_writes() -> None:
     tokenizer = train_tokenizer(TEXTS, 300)
     cat = tokenizer.encode("cat").ids
@@ -137,8 +126,3 @@ def test_words_are_hidden_whole_and_special_tokens_never() -> None:
     assert abs(float((given[hidden] == SPECIAL["<mask>"]).float().mean()) - 0.8) < 0.03
     assert given.min() >= 0
     assert int((given[hidden] == SPECIAL["<pad>"]).sum()) == 0
-
-
-def scores(name: str) -> dict[str, float]:
-    found: dict[str, float] = json.loads((SHIPPED_FOLDER / name / "training.json").read_text())["scores"]
-    return found

