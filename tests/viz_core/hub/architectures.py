@@ -17,45 +17,19 @@ from viz_core.trace.coverage import LayerCoverage, describe_uncovered
 
 TABLE = Path(__file__).resolve().parents[3] / "docs" / "architectures.md"
 
-_HIDDEN = "num_hidden_layers"
-_CODER = "encoder_layers decoder_layers"
-_HALVES = "text_config.num_hidden_layers vision_config.num_hidden_layers"
-_VISION_AND_TEXT = "vision_config.num_hidden_layers text_config.num_hidden_layers"
-
 # Where the config of each architecture says how many layers it has: numbers, or lists of them, to be added up.
 ARCHITECTURES = {
     **dict.fromkeys(
-        "bert bert-generation bros camembert convbert deberta deberta-v2 electra ernie eurobert "
-        "layoutlm luke megatron-bert modernbert mpnet nystromformer roberta roberta-prelayernorm roformer splinter "
-        "xlm-roberta yoso longformer".split(),
-        _HIDDEN,
+        "albert arcee bert-generation bitnet bros cohere2 deberta deepseek_v3 dinov2 ernie exaone4 falcon_mamba gemma2 "
+        "glm4 gpt_bigcode gpt_oss helium jamba lfm2 mamba2 megatron-bert mixtral nemotron_h olmo2 phi qwen2 qwen3 "
+        "qwen3_moe recurrent_gemma roformer smollm3 stablelm vit wavlm yolos zamba2".split(),
+        "num_hidden_layers",
     ),
-    **dict.fromkeys(
-        "apertus arcee bitnet bloom biogpt codegen cohere cohere2 deepseek_v2 deepseek_v3 diffllama ernie4_5 exaone4 "
-        "falcon gemma gemma2 gemma3_text glm glm4 gpt2 gpt_bigcode gpt_neox gpt_oss gptj granite helium llama minimax "
-        "mistral mixtral olmo olmo2 opt persimmon phi phi3 qwen2 qwen3 qwen3_moe smollm3 stablelm starcoder2".split(),
-        _HIDDEN,
-    ),
-    **dict.fromkeys(
-        "kimi_linear qwen3_next qwen3_5_text lfm2 lfm3 bamba jamba nemotron_h recurrent_gemma falcon_h1 zamba zamba2 "
-        "mamba mamba2 falcon_mamba".split(),
-        _HIDDEN,
-    ),
-    **dict.fromkeys("vit deit beit dinov2 dinov2_with_registers dinov3_vit ijepa vit_mae yolos".split(), _HIDDEN),
-    **dict.fromkeys("audio-spectrogram-transformer hubert wav2vec2 wavlm".split(), _HIDDEN),
-    **dict.fromkeys("bart marian mbart pegasus blenderbot m2m_100 whisper bigbird_pegasus".split(), _CODER),
-    **dict.fromkeys("t5 umt5".split(), "num_layers num_decoder_layers"),
-    **dict.fromkeys("swin swinv2 donut-swin pvt_v2 glpn segformer hiera".split(), "depths"),
-    **dict.fromkeys("clip siglip altclip chinese_clip".split(), _HALVES),
-    **dict.fromkeys("llava paligemma qwen2_vl internvl idefics3 smolvlm".split(), _VISION_AND_TEXT),
-    "albert": _HIDDEN,
-    "cvt": "depth",
-    "gpt_neo": "num_layers",
+    **dict.fromkeys(("bart", "pegasus"), "encoder_layers decoder_layers"),
+    **dict.fromkeys(("clip", "idefics3", "llava"), "text_config.num_hidden_layers vision_config.num_hidden_layers"),
     "distilbert": "n_layers",
-    "fnet": _HIDDEN,
     "lxmert": "l_layers x_layers r_layers",
-    "perceiver": "num_self_attends_per_block",
-    **dict.fromkeys("qwen2_5_vl qwen3_vl qwen3_5".split(), "vision_config.depth text_config.num_hidden_layers"),
+    "swinv2": "depths",
 }
 
 

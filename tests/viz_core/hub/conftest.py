@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 
 from tests.viz_core.hostile import bounded
-from tests.viz_core.hub.families import build
+from tests.viz_core.hub.families import build, drawn
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.load import import_transformers
 from viz_core.images.video import Video
@@ -91,6 +91,21 @@ def refused() -> Callable[..., str]:
         return message
 
     return load
+
+
+def deepseek_v4(model_class: str = "DeepseekV4Model", rate: int = 4, **options: Any) -> Any:
+    """A tiny random model of layers that attend to tokens nearby, and to blocks of `rate` or of 4 tokens."""
+    import transformers
+
+    sizes = {"vocab_size": 120, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 3}
+    sizes |= {"num_attention_heads": 4, "head_dim": 16, "q_lora_rank": 16, "n_routed_experts": 4, "o_groups": 2}
+    sizes |= {"num_experts_per_tok": 2, "o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2}
+    sizes |= {"sliding_window": 4, "hc_mult": 2, "partial_rotary_factor": 0.5, "pad_token_id": 0}
+    layers = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
+    rates = {"compressed_sparse_attention": rate, "heavily_compressed_attention": 4}
+    kinds = {"layer_types": layers, "compress_rates": rates, "mlp_layer_types": ["moe"] * 3}
+    config = transformers.DeepseekV4Config(**{**sizes, **kinds, **options})
+    return drawn(getattr(transformers, model_class), config, excluded="norm")
 
 
 def change(file: Path, **fields: object) -> Path:

@@ -5,8 +5,6 @@ from __future__ import annotations
 import contextlib
 import gc
 import re
-import sys
-import threading
 import warnings
 import weakref
 from concurrent.futures import ThreadPoolExecutor
@@ -28,12 +26,9 @@ from viz_core.hub import coverage, instrument, restore
 from viz_core.trace import Trace, find_sites, record
 
 
-@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES)[::3])
+@pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
 def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> None:
-    """The config says how many there are; `instrument` gives the sites of some and warns of all others.
-
-    A third of them: docs/architectures.md is about all.
-    """
+    """The config says how many there are; `instrument` gives the sites of some and warns of all others."""
     model = build(architecture)
     rows = coverage(model)
     seen = {(each.stack, each.layer) for each in rows if each.site and each.layer is not None}
@@ -51,21 +46,6 @@ def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> 
     assert set(sites) == {each.site for each in rows if each.site}
     assert all(each.reason.rstrip(".") in warned for each in rows if each.reason)
     assert bool(warned) == any(each.reason for each in rows)
-
-
-def test_a_hybrid_names_its_other_layers() -> None:
-    with pytest.warns(UserWarning, match=re.escape("layers 0 to 1, 3 to 4")) as warned:
-        instrument(build("recurrent_gemma"))
-    assert "RecurrentGemmaRglru weighs earlier tokens separately in each channel" in str(warned[0].message)
-
-
-def test_a_softmax_that_gates_channels_is_no_map() -> None:
-    assert not any(each.site for each in coverage(build("patchtsmixer")))
-
-
-@pytest.mark.parametrize("architecture", ["recurrent_gemma", "rwkv"])
-def test_layers_that_weigh_each_channel_by_itself_say_so(architecture: str) -> None:
-    assert {each.code for each in coverage(build(architecture)) if each.reason} == {"channels"}
 
 
 WRONG_MAPS = re.findall(
@@ -97,13 +77,20 @@ class SlidingMixer(nn.Module):
 
 
 KINDS = {"longformer": "windows", "gemma4_audio": "windows", "hiera": "windows", "yoso": "hashes", "rt_detr": "points"}
-KINDS |= {"nystromformer": "landmarks", "groupvit": "groups"}
+KINDS |= {"nystromformer": "landmarks", "groupvit": "groups", "rwkv": "channels"}
 
 
 @pytest.mark.parametrize(("architecture", "code"), KINDS.items())
 def test_what_else_a_layer_weighs_is_said(architecture: str, code: str) -> None:
     rows = [each for each in coverage(build(architecture)) if "Attention" in each.module]
     assert code in {each.code for each in rows if each.site is None} <= {code, "outside"}
+
+
+def test_a_hybrid_names_its_other_layers_and_a_softmax_that_gates_channels_is_no_map() -> None:
+    with pytest.warns(UserWarning, match=re.escape("layers 0 to 1, 3 to 4")) as warned:
+        instrument(build("recurrent_gemma"))
+    assert "RecurrentGemmaRglru weighs earlier tokens separately in each channel" in str(warned[0].message)
+    assert not any(each.site for each in coverage(build("patchtsmixer")))
 
 
 def test_a_plain_model_has_rows_too() -> None:
@@ -162,9 +149,6 @@ def test_a_layer_that_ran_unseen_is_named_after_the_recording() -> None:
             model[0](X)  # the other did not run
 
 
-IDS = torch.tensor([[5, 6, 7]])
-SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
-SITES = ("encoder.0.self",)
 LAYERS = ("decoder.0.self", "decoder.1.self")
 
 
@@ -207,25 +191,6 @@ def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
             restore(model)
 
 
-def test_an_error_leaves_nothing_behind() -> None:
-    model = in_memory("bert")
-    inputs = inputs_of(model)
-    plain = model(**inputs).last_hidden_state
-    sites = instrument(model)
-
-    def fail(*_: Any) -> None:
-        raise RuntimeError("of mine")
-
-    hook = model.encoder.layer[1].attention.register_forward_pre_hook(fail)
-    with pytest.raises(RuntimeError, match="of mine"), record() as broken:
-        model(**inputs)
-    hook.remove()
-    assert broken.sites == sites[:1]
-    with record() as trace:
-        assert torch.equal(model(**inputs).last_hidden_state, plain)
-    assert trace.sites == sites
-
-
 def test_threads_on_one_model() -> None:
     """Each thread's recording is its own, also where its neighbour does not record."""
     model = in_memory("llama")
@@ -239,23 +204,13 @@ def test_threads_on_one_model() -> None:
         return logits, {call.site: call.weights() for call in trace}
 
     serial = [run(i) for i in range(6)]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with ThreadPoolExecutor(6) as threads:
-            parallel = list(threads.map(run, range(60)))
-    finally:
-        sys.setswitchinterval(interval)
+    with ThreadPoolExecutor(6) as threads:
+        parallel = list(threads.map(run, range(60)))
     for i, (logits, maps) in enumerate(parallel):
         expected, expected_maps = serial[i % 6]
         assert torch.equal(logits, expected)
         assert tuple(maps) == tuple(expected_maps) == (LAYERS if i % 2 else ())
         assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
-    with record() as trace:  # whose context a new thread does not have
-        thread = threading.Thread(target=lambda: model(batches[0]))
-        thread.start()
-        thread.join()
-    assert trace.sites == ()
 
 
 @pytest.mark.parametrize("family", ["llama", "t5", "vit"])

@@ -16,9 +16,10 @@ from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.viz_core.hub.conftest import change
-from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.hub import HubError, load_hub
 from viz_core.hub.runs.token_text import Reader, visible
 from viz_core.hub.runs.tokenizers import TextInput, clean_text
+from viz_core.runtime.limited_process import Limits
 from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
@@ -44,10 +45,14 @@ def test_words_of_each_kind_of_vocabulary(tiny: Tiny) -> None:
 
 
 def test_no_artefact_of_a_vocabulary_is_left(text_input: TextInput) -> None:
-    ids = text_input.encode("The unbelievable café, naïve letters\nof 3 dogs 😀 <b>bold</b>")["input_ids"][0].tolist()
-    for token in text_input.read(ids):
-        assert not any(mark in token.label for mark in ("Ġ", "Ċ", "##", "▁", "<0x", "Ã"))
-        assert token.text == "" or token.label != ""
+    for text in (
+        "The unbelievable café, naïve letters\nof 3 dogs 😀 <b>bold</b>",
+        "שלום \u202eabc\u202c",
+        "[CLS]{{7*7}} %s",
+    ):
+        for token in text_input.read(text_input.encode(text)["input_ids"][0].tolist()):
+            assert not any(mark in token.label for mark in ("Ġ", "Ċ", "##", "▁", "<0x", "Ã"))
+            assert token.label
 
 
 def test_a_character_of_several_tokens_is_each_of_them(tiny: Tiny) -> None:
@@ -66,18 +71,6 @@ def test_bytes_that_are_no_character_are_shown_as_bytes(tiny: Tiny) -> None:
     middle = tokenizer("😀")["input_ids"][1]
     tokens = Reader(tokenizer).read([first, *letter, middle, first])
     assert [token.label for token in tokens] == ["<F0>", "T", "<9F>", "<F0>"]
-
-
-def test_special_tokens_are_told_apart(tiny: Tiny) -> None:
-    given_to = TextInput(AutoTokenizer.from_pretrained(tiny("bert")), 400)
-    tokens = given_to.read(given_to.encode("the cat", "the dog")["input_ids"][0].tolist())
-    assert [token.special for token in tokens] == [True, False, False, True, False, False, True]
-    assert [token.starts_word for token in tokens] == [False, True, True, False, True, True, False]
-
-
-def test_an_id_no_vocabulary_has_is_a_number(tiny: Tiny) -> None:
-    tokens = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 400).read([399])
-    assert (tokens[0].label, tokens[0].special) == ("#399", True)
 
 
 @pytest.mark.parametrize(
@@ -127,33 +120,10 @@ def tiny_inputs(tiny: Tiny) -> list[TextInput]:
     return [TextInput(AutoTokenizer.from_pretrained(tiny(family)), 400) for family in KINDS.values()]
 
 
-def test_byte_vocabularies_give_the_text_back(tiny_inputs: list[TextInput]) -> None:
-    text = "The cat 😀 was naïve; שלום عليكم, 你好 e\u0301!"
-    bytes_input = tiny_inputs[1]
-    ids = bytes_input.encode(text)["input_ids"][0].tolist()
-    assert bytes_input.decode(ids) == text
-
-
 def test_a_vocabulary_that_is_too_large_for_the_model_is_refused(tiny: Tiny) -> None:
     small = TextInput(AutoTokenizer.from_pretrained(tiny("gpt2")), 10)
     with pytest.raises(HubError, match="does not belong to the model"):
         small.encode("The cat")
-
-
-def test_hostile_texts_run(tiny_model: Callable[[str], HubModel]) -> None:
-    for text in (
-        "😀👨‍👩‍👧",
-        "שלום עולם",
-        "\u202eabc\u202c",
-        "a\0\x07b",
-        "<script>alert(1)</script>",
-        "[CLS][MASK]",
-        "{{7*7}} %s",
-    ):
-        for family in ("bert", "gpt2", "gemma", "t5"):
-            run = tiny_model(family).run(text, **({"target": "x"} if family == "t5" else {}))
-            assert len(run.tokens) == run.trace[run.trace.sites[0]].num_keys
-            assert all(token.label for token in run.tokens)
 
 
 def test_marian_as_it_is_published(tiny: Tiny, tmp_path: Path) -> None:
@@ -187,6 +157,12 @@ def test_marian_as_it_is_published(tiny: Tiny, tmp_path: Path) -> None:
 # Tokenizers made to harm
 
 
+@pytest.fixture
+def short_trial(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One second of the processor, where a model's own tokenizer has three."""
+    monkeypatch.setattr("viz_core.hub.runs.tokenizers.Limits", lambda **given: Limits(**{**given, "cpu_seconds": 1}))
+
+
 PATTERNS = {
     "doubles with every letter": r"(a+)+$",
     "doubles with what it names": r"(ß+)+$",
@@ -206,15 +182,11 @@ def split_by(path: Path, part: str, pattern: str) -> Path:
     return path
 
 
+@pytest.mark.usefixtures("short_trial")
 @pytest.mark.parametrize("what", PATTERNS)
 def test_a_pattern_of_a_tokenizer(what: str, copy: Tiny, refused: Refused) -> None:
-    assert (
-        "takes too long" in refused(split_by(copy("bert"), "pre_tokenizer", PATTERNS[what])) or what == "is no pattern"
-    )
-
-
-def test_a_pattern_by_which_it_normalizes(copy: Tiny, refused: Refused) -> None:
-    assert "takes too long" in refused(split_by(copy("bert"), "normalizer", r"(\d+)+$"))
+    part = "normalizer" if what == "doubles with what it names" else "pre_tokenizer"
+    assert "takes too long" in refused(split_by(copy("bert"), part, PATTERNS[what])) or what == "is no pattern"
 
 
 def test_a_pattern_from_another_file(copy: Tiny, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -255,6 +227,7 @@ def grows(letter: str, times: int) -> dict[str, Any]:
     return {"type": "Sequence", "normalizers": [doubled] * times}
 
 
+@pytest.mark.usefixtures("short_trial")
 @pytest.mark.parametrize(("letter", "times"), [("ж", 30), ("a", 6)])
 def test_a_tokenizer_that_grows_a_text(letter: str, times: int, copy: Tiny, refused: Refused) -> None:
     """30 doublings of one letter took minutes and gigabytes of the process that loads models."""
@@ -262,6 +235,7 @@ def test_a_tokenizer_that_grows_a_text(letter: str, times: int, copy: Tiny, refu
     assert "takes too long" in refused(path)
 
 
+@pytest.mark.usefixtures("short_trial")
 def test_a_decoder_that_grows_a_text(copy: Tiny, refused: Refused) -> None:
     decoder = {"type": "Sequence", "decoders": grows("a", 30)["normalizers"]}
     assert "takes too long" in refused(change(copy("bert") / "tokenizer.json", decoder=decoder))

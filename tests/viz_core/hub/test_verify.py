@@ -10,33 +10,26 @@ from typing import Any
 import pytest
 import torch
 import torch.nn.functional as F
-import transformers
 from torch import Tensor, nn
 
+from tests.viz_core.hub.conftest import deepseek_v4
 from tests.viz_core.hub.families import build, in_memory, inputs_of
 from viz_core.hub import instrument, load_hub, restore, verify
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
-from viz_core.trace import intervene, off, record
+from viz_core.trace import Trace, intervene, off, record
 
 IDS = torch.randint(3, 110, (2, 12), generator=torch.Generator().manual_seed(1))
 
 
-def deepseek_v4(dtype: torch.dtype = torch.float32) -> Any:
-    layers = ["sliding_attention", "compressed_sparse_attention", "heavily_compressed_attention"]
-    sizes = {"vocab_size": 120, "hidden_size": 32, "moe_intermediate_size": 16, "num_hidden_layers": 3}
-    sizes |= {"num_attention_heads": 4, "head_dim": 16, "q_lora_rank": 16, "n_routed_experts": 4, "o_groups": 2}
-    sizes |= {"num_experts_per_tok": 2, "o_lora_rank": 8, "index_n_heads": 2, "index_head_dim": 16, "index_topk": 2}
-    sizes |= {"sliding_window": 4, "hc_mult": 2, "partial_rotary_factor": 0.5, "pad_token_id": 0}
-    rates = {"compressed_sparse_attention": 2, "heavily_compressed_attention": 4}
-    config = transformers.DeepseekV4Config(
-        **sizes, layer_types=layers, compress_rates=rates, mlp_layer_types=["moe"] * 3
-    )
-    torch.manual_seed(0)
-    model = transformers.DeepseekV4Model(config).eval()
-    for weight in model.parameters():
-        if weight.dim() > 1:
-            nn.init.normal_(weight, std=0.2)
-    return model.to(dtype)
+def number(error: float | None) -> float:
+    """The error; it fails where nothing was compared."""
+    assert error is not None
+    return error
+
+
+def output_error(trace: Trace) -> float:
+    assert trace.verification is not None
+    return number(trace.verification.output_error)
 
 
 @pytest.fixture
@@ -49,7 +42,7 @@ def boolean_masks(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("padded", [False, True])
 def test_a_layer_that_computes_with_its_mask_is_given_the_one_it_had(padded: bool) -> None:
-    model = deepseek_v4()
+    model = deepseek_v4(rate=2)
     mask = torch.ones_like(IDS)
     mask[0, 10:] = 1 - padded
     with torch.no_grad():
@@ -58,14 +51,13 @@ def test_a_layer_that_computes_with_its_mask_is_given_the_one_it_had(padded: boo
     with torch.no_grad(), record() as trace:
         found = model(IDS, attention_mask=mask, use_cache=False)[0]
     torch.testing.assert_close(found[mask.bool()], expected[mask.bool()], atol=1e-5, rtol=0)
-    assert trace.verification is not None
-    assert 0 <= trace.verification.output_error < 1e-5
+    assert output_error(trace) < 1e-5
 
 
 @pytest.mark.usefixtures("boolean_masks")
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_changed_model_is_refused_each_time_and_nothing_is_shown(dtype: torch.dtype) -> None:
-    model = deepseek_v4(dtype)
+    model = deepseek_v4(rate=2).to(dtype)
     instrument(model)
     for _ in range(2):
         with record() as trace, pytest.raises(ValueError, match=r"decoder\.1\.self, decoder\.2\.self"):
@@ -100,17 +92,15 @@ def test_only_the_first_pass_is_run_twice() -> None:
         with record() as trace:
             model(**inputs_of(model))
         counts.append(len(calls))
-        assert trace.verification is not None
-        assert trace.verification.output_error == 0
+        assert output_error(trace) == 0
     assert counts == [2, 1, 1]
     with record() as trace:
         copy.deepcopy(model)(**inputs_of(model))
     assert trace.verification is not None
 
 
-@pytest.mark.parametrize("family", ["llama", "t5", "vit", "gpt-oss"])
-@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
-@pytest.mark.parametrize("implementation", ["sdpa", "eager"])
+@pytest.mark.parametrize("family", ["t5", "vit", "gpt-oss"])
+@pytest.mark.parametrize(("dtype", "implementation"), [(torch.float16, "sdpa"), (torch.bfloat16, "eager")])
 def test_rounding_is_no_alarm(family: str, dtype: torch.dtype, implementation: str) -> None:
     model = in_memory(family).to(dtype)
     inputs = {name: x.to(dtype) if x.is_floating_point() else x for name, x in inputs_of(model).items()}
@@ -122,21 +112,7 @@ def test_rounding_is_no_alarm(family: str, dtype: torch.dtype, implementation: s
     instrument(model)
     with torch.no_grad(), record() as trace:
         model(**inputs)
-    assert trace.verification is not None
-    assert trace.verification.output_error is not None
-
-
-def test_left_padding_with_a_cache_that_is_left_as_it_was() -> None:
-    model = in_memory("llama")
-    ids, mask = torch.randint(5, 90, (2, 7)), torch.ones(2, 7, dtype=torch.long)
-    mask[0, :3] = 0
-    cache = transformers.DynamicCache(config=model.config)
-    instrument(model)
-    with torch.no_grad(), record() as trace:
-        model(input_ids=ids, attention_mask=mask, past_key_values=cache)
-    assert trace.verification is not None
-    assert trace.verification.output_error is not None
-    assert cache.get_seq_length() == 7
+    assert output_error(trace) < 1
 
 
 def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
@@ -151,8 +127,7 @@ def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
     assert "edited" in str(trace.verification)
     with record() as trace, intervene({}):  # as the lab runs a model of which no head is off
         model(**inputs_of(model))
-    assert trace.verification is not None
-    assert trace.verification.output_error == 0
+    assert output_error(trace) == 0
 
 
 def test_random_numbers_and_hooks_of_the_user_are_left_alone() -> None:
@@ -166,8 +141,7 @@ def test_random_numbers_and_hooks_of_the_user_are_left_alone() -> None:
     with record() as trace:
         model(**inputs_of(model))
     assert torch.equal(torch.rand(2), expected)
-    assert trace.verification is not None
-    assert trace.verification.output_error is not None
+    assert output_error(trace) < 1
 
 
 def test_an_encoder_and_a_decoder_that_generate_are_both_checked() -> None:
@@ -175,8 +149,7 @@ def test_an_encoder_and_a_decoder_that_generate_are_both_checked() -> None:
     instrument(model)
     with torch.no_grad(), record() as trace:
         model.generate(IDS[:, :6], max_new_tokens=3)
-    assert trace.verification is not None
-    assert trace.verification.output_error is not None
+    assert output_error(trace) < 1
     assert model.encoder.attention_check.report is not None
     assert model.attention_check.report is not None
 
@@ -189,14 +162,9 @@ def test_the_report_names_errors_of_output_maps_and_values(family: str, is_instr
         instrument(model)
     state = {name: weight.clone() for name, weight in model.state_dict().items()}
     report = verify(model, **inputs_of(model))
-    assert report.output_error is not None
-    assert report.output_error < 1e-5
-    if family != "diffllama":  # eager gives its two softmaxes
-        assert report.map_error is not None
-        assert report.map_error < 1e-5
-    if family != "deberta":  # its own code is recorded as maps alone
-        assert report.value_error is not None
-        assert report.value_error < 1e-5
+    assert number(report.output_error) < 1e-5
+    assert family == "diffllama" or number(report.map_error) < 1e-5, "eager gives its two softmaxes"
+    assert family == "deberta" or number(report.value_error) < 1e-5, "its own code is recorded as maps alone"
     assert hasattr(model, "attention_before") is is_instrumented
     assert all(torch.equal(weight, state[name]) for name, weight in model.state_dict().items())
 
@@ -217,14 +185,12 @@ def test_the_report_of_plain_pytorch_and_of_a_changed_model(monkeypatch: pytest.
     report = verify(nn.Sequential(OwnAttention(), OwnAttention()), torch.randn(2, 5, 32))
     assert report.output_error == 0
     assert set(report.value_errors) == {"encoder.0.self", "encoder.1.self"}
-    assert report.value_error is not None
-    assert report.value_error < 1e-6
+    assert number(report.value_error) < 1e-6
     monkeypatch.setattr(
         sys.modules["viz_core.hub.instrument"], "implementation_for", lambda *_: ATTENTION_IMPLEMENTATION
     )
-    changed = verify(deepseek_v4(), input_ids=IDS, use_cache=False)
-    assert changed.output_error is not None
-    assert changed.output_error > 0.1
+    changed = verify(deepseek_v4(rate=2), input_ids=IDS, use_cache=False)
+    assert number(changed.output_error) > 0.1
     with pytest.raises(ValueError, match="expected a model"):
         verify("bert")
 
@@ -236,10 +202,8 @@ def test_a_model_of_the_hub_says_what_was_verified_and_what_it_does_not_know(fam
     for text in ("the cat sat on the mat", "the mat"):
         verified = model.run(text, max_new_tokens=2 if family == "gpt-oss" else None).trace.verification
         assert verified is not None
-        assert verified.output_error is not None
-        assert verified.output_error < 1e-5
-        assert verified.map_error is not None
-        assert verified.map_error < 1e-5
+        assert number(verified.output_error) < 1e-5
+        assert number(verified.map_error) < 1e-5
         assert "maps equal eager" in str(verified)
     if family == "bert":
         with pytest.warns(UserWarning, match="not in its vocabulary"):

@@ -35,6 +35,9 @@ def test_what_it_sees_is_what_the_lab_sees(
     assert (found.grid, found.num_special) == ((4, 4), special)
     for call, other in zip(found.trace, run.trace, strict=True):
         assert torch.equal(call.weights(), other.weights())
+    if family == "vit":
+        torch.testing.assert_close(model.predict(found.prepared.pixels)[0], run.output.softmax(dim=-1))
+        assert found.probabilities == pytest.approx({each.text: each.probability for each in run.labels})
     assert list(found.prepared.seen.tobytes()) == list(run.image.tobytes())  # type: ignore[union-attr]
 
 
@@ -48,17 +51,6 @@ def test_the_filters_make_the_tokens(tiny_model: TinyModel, family: str, picture
     )
     with torch.no_grad():
         torch.testing.assert_close(vectors, embeddings(pixels), atol=1e-5, rtol=1e-5)
-
-
-def test_probabilities_are_the_models_own(tiny_model: TinyModel, picture: Image.Image) -> None:
-    model = HubVision(tiny_model("vit"))
-    prepared = model.prepare(picture)
-    with torch.no_grad():
-        expected = tiny_model("vit").engine.model(pixel_values=prepared.pixels).logits.softmax(dim=-1)
-    torch.testing.assert_close(model.predict(prepared.pixels), expected, atol=1e-6, rtol=0)
-    found = model.classify_prepared(prepared)
-    assert found.label == model.labels[int(expected.argmax())]
-    assert [found.probabilities[label] for label in model.labels] == pytest.approx(expected[0].tolist(), abs=1e-6)
 
 
 def test_without_positions_order_means_nothing(tiny_model: TinyModel, picture: Image.Image) -> None:

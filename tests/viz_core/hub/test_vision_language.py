@@ -260,16 +260,3 @@ def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) ->
     assert (card.kind, card.head, card.num_layers) == ("vision-language", "words", {"vision": 2, "decoder": 2})
     assert card.prompt == "USER: <image>\n{text} ASSISTANT:"
     assert card.max_tokens == 2048, "the tower's table of positions is no limit of the text"
-
-
-def test_what_a_run_of_a_video_says(tiny_model: TinyModel, video: Video) -> None:
-    run = tiny_model("qwen2_vl").run(TEXT, video=video, max_new_tokens=0)
-    assert run.video is video
-    assert run.image is None
-    labels = [run.tokens[grid.places[0, 1]].label for grid in run.patches]
-    assert labels == ["r1c2", "r1c2 (2)"]
-    assert np.concatenate([grid.places.ravel() for grid in run.patches]).tolist() == list(range(4, 20))
-    card = tiny_model("qwen2_vl").card
-    assert (card.takes_video, tiny_model("llava").card.takes_video) == (True, False)
-    assert run.frame is not None
-    assert run.prompt == TEXT

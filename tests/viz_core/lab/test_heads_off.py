@@ -5,6 +5,7 @@ import math
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -92,6 +93,10 @@ def test_every_array_is_that_of_the_trace(case: Case) -> None:
 def test_each_stage_follows_from_the_one_before(case: Case) -> None:
     walk, _ = case()
     for stack in walk.stacks:
+        first = stack.embedded if stack.positions is None else stack.embedded + stack.positions
+        assert np.allclose(stack.blocks[0].input, first, atol=TOLERANCE)
+        for block, following in pairwise(stack.blocks):
+            assert np.array_equal(block.output, following.input)
         for block in stack.blocks:
             for call in block.attentions:
                 group = len(call.queries) // len(call.keys)
@@ -116,15 +121,6 @@ def test_states_are_sums_before_a_norm_and_normed_after_one() -> None:
     norm = translator().model.encoder.blks[0].addnorm1.ln
     summed = torch.from_numpy(encoder.input + encoder.attentions[0].added)
     assert np.allclose(encoder.attentions[0].state, norm(summed).numpy(), atol=TOLERANCE)
-
-
-@KINDS
-def test_blocks_follow_one_another_from_the_embedding_on(case: Case) -> None:
-    for stack in case()[0].stacks:
-        first = stack.embedded if stack.positions is None else stack.embedded + stack.positions
-        assert np.allclose(stack.blocks[0].input, first, atol=TOLERANCE)
-        for block, following in zip(stack.blocks, stack.blocks[1:], strict=False):
-            assert np.array_equal(block.output, following.input)
 
 
 def test_the_words_chosen_are_those_of_the_model() -> None:
@@ -244,9 +240,6 @@ def test_a_translation_is_judged_by_what_was_written(tiny_model: Callable[[str],
     assert found.perplexity is not None
     assert found.perplexity[0] == pytest.approx(math.exp(nll), rel=1e-4)
     assert found.perplexity[1] != pytest.approx(found.perplexity[0], rel=1e-4)
-
-
-def test_a_perplexity_beyond_every_number_is_infinite() -> None:
     assert perplexity(torch.tensor([[0.0, 1e4]]), [0]) == math.inf
 
 

@@ -135,18 +135,6 @@ def test_what_a_decoder_goes_on_with_does_not_hide_what_both_read(tiny_model: Ti
     assert compare_heads(short, model.run("The dog sat"))[0].apart == "tokens"
 
 
-def test_every_kind_of_an_encoder_decoder_is_compared(tiny_model: TinyModel) -> None:
-    model = tiny_model("t5")
-    one, other = (model.run("the cat", target=target) for target in ("the house", "the river"))
-    found = {kind.id: kind for kind in compare_heads(one, other)}
-    assert {name: kind.apart for name, kind in found.items()} == {
-        "encoder-self": "",
-        "decoder-self": "tokens",
-        "decoder-cross": "tokens",
-    }
-    assert max(one.change for one in found["encoder-self"].heads) == 0.0
-
-
 def without(run: HubRun, site: str) -> HubRun:
     trace = type(run.trace)()
     for call in run.trace:
