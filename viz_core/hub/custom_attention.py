@@ -20,6 +20,8 @@ from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule
 from viz_core.torch_internals.refusals import in_graph, is_transformed
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
+from viz_core.trace.outputs import on_output
+from viz_core.trace.points import SampledPoints
 from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, spans_all_keys
@@ -55,6 +57,8 @@ def hidden_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
 
 
 def _can_be_recorded(layer: nn.Module) -> bool:
+    if samples_points(layer):
+        return True
     if hasattr(layer, "lambda_init"):  # DiffLlama before transformers 5, whose softmaxes are not what it uses
         return False
     kinds = {type(module) for module in layer.modules()}
@@ -229,3 +233,46 @@ def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
                 _pending_removal.pop(id(layer)).remove()
     if result is not None:  # it did not fail
         calls[-1].finish()
+
+
+def samples_points(layer: nn.Module) -> bool:
+    """Whether a layer is deformable attention whose points are recorded (Deformable DETR, RT-DETR)."""
+    return any(type(part).__name__ == _SAMPLER for part in layer.modules())
+
+
+_SAMPLER = "MultiScaleDeformableAttention"
+_padding: ContextVar[Tensor | None] = ContextVar("padding", default=None)
+
+
+def watch_points(layers: Collection[nn.Module]) -> list[RemovableHandle]:
+    """Record where these layers sample feature maps from now on."""
+    handles = []
+    for layer in layers:
+        if type(layer).__name__ == _SAMPLER:
+            handles.append(layer.register_forward_hook(_after_sampling, with_kwargs=True))
+        else:
+            handles.append(layer.register_forward_pre_hook(_before_sampling, with_kwargs=True))
+    return handles
+
+
+def _before_sampling(layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
+    refuse_edits(site_of(layer))
+    if current_trace() is not None:
+        _padding.set(inspect.signature(layer.forward).bind_partial(*args, **kwargs).arguments.get("attention_mask"))
+
+
+def _after_sampling(sampler: nn.Module, args: Any, kwargs: dict[str, Any], output: Tensor) -> None:
+    trace = current_trace()
+    if trace is None or in_graph(site_of(sampler)):
+        return
+    given = inspect.signature(sampler.forward).bind(*args, **kwargs).arguments
+    values, tokens = given["value"].detach().transpose(1, 2), _padding.get()
+    source = SampledPoints(
+        given["sampling_locations"].detach(),
+        given["attention_weights"].detach(),
+        tuple((int(height), int(width)) for height, width in given["value_spatial_shapes_list"]),
+        values if trace.values else None,
+        None if tokens is None else tokens.bool(),
+    )
+    trace.add(source, site_of(sampler))
+    on_output(trace, output.detach().unflatten(-1, (values.shape[1], -1)).transpose(1, 2), site_of(sampler))

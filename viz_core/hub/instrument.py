@@ -20,7 +20,9 @@ from viz_core.hub.custom_attention import (
     outermost,
     own_sites,
     remove_hooks,
+    samples_points,
     takes_boolean_masks,
+    watch_points,
 )
 from viz_core.hub.first_pass import LEFT_OUT, Check, after_pass, before_pass
 from viz_core.hub.kinds import recognise
@@ -171,7 +173,8 @@ def watch_layers(part: Any, sites: Mapping[nn.Module, str], verify: bool = True)
 def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
     own, hidden = own_sites(sites), hidden_sites(sites)
     linear = [layer for layer in sites if is_linear_attention(layer) and sites[layer] not in hidden]
-    ruled = {sites[layer] for layer in linear}
+    sampled = [layer for layer in sites if samples_points(layer)]
+    ruled = {sites[layer] for layer in (*linear, *sampled)}
     listened = outermost(sites, set(own) - set(hidden) - ruled)
     models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
     models = {module: layers for module, layers in models.items() if layers}
@@ -185,7 +188,7 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         handles_of = {layer: handles for other in others for layer, handles in other.listening}
         passing = [layer for layer in sites if sites[layer] not in own]
         watched = watch_projections(part, passing) + watch_projections(part, linear)
-        watched += watch_linear(linear) + add_state_hooks(part, sites)
+        watched += watch_linear(linear) + watch_points(sampled) + add_state_hooks(part, sites)
         if passing:
             watched.append(part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True))
         was = [(config, implementations.get(id(config), implementation(config))) for config in configs]

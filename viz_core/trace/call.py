@@ -11,6 +11,7 @@ from torch import Tensor
 
 from viz_core.trace.arguments import Index, check_whole, index_range, is_index, without_autocast
 from viz_core.trace.linear_rule import LinearRule
+from viz_core.trace.points import SampledPoints
 from viz_core.trace.source import Direct, OfSource, Projected, Source, StoredTensors, cropped, row_blocks
 from viz_core.trace.weights import TokenMask, causal_mask, is_masked
 
@@ -270,7 +271,7 @@ class AttentionCall(OfSource):
             ValueError: unless the call was recorded by `record(values=True)`, or if they have been changed in place.
         """
         source = self.source
-        if not isinstance(source, Projected | Direct | OneText) or source.values is None:
+        if not isinstance(source, Projected | Direct | SampledPoints | OneText) or source.values is None:
             raise ValueError(
                 f"site {self.site!r}: expected a call recorded by record(values=True); layers with attention code of "
                 "their own keep none"

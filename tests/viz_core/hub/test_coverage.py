@@ -76,8 +76,8 @@ class SlidingMixer(nn.Module):
         self.W = nn.Linear(8, 8)
 
 
-KINDS = {"longformer": "windows", "gemma4_audio": "windows", "hiera": "windows", "yoso": "hashes", "rt_detr": "points"}
-KINDS |= {"nystromformer": "landmarks", "groupvit": "groups", "rwkv": "channels"}
+KINDS = {"longformer": "windows", "gemma4_audio": "windows", "hiera": "windows", "yoso": "hashes"}
+KINDS |= {"rt_detr_v2": "points", "nystromformer": "landmarks", "groupvit": "groups", "rwkv": "channels"}
 
 
 @pytest.mark.parametrize(("architecture", "code"), KINDS.items())
