@@ -10,22 +10,16 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from tests.viz_core.trace.attention_cases import CASES, H, recorded
-from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.models import (
     EncoderDecoder,
     Seq2SeqAttentionDecoder,
     Seq2SeqEncoder,
     TransformerDecoder,
-    TransformerDecoderBlock,
     TransformerEncoder,
-    TransformerEncoderBlock,
     ViT,
-    ViTBlock,
 )
 from viz_core.trace import (
     AttentionCall,
@@ -33,7 +27,6 @@ from viz_core.trace import (
     find_sites,
     intervene,
     knock_out,
-    name_site,
     name_sites,
     record,
     record_weights,
@@ -60,23 +53,6 @@ def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
         assert ((tile - sliced).abs() <= 2e-7).all(), (head, row, column)  # a third of what assert_close takes
 
 
-@settings(max_examples=100)
-@given(
-    st.sampled_from(list(CASES)),
-    st.integers(-H, H - 1),
-    st.integers(-12, 12),
-    st.integers(-12, 12),
-    st.integers(1, 4),
-    st.integers(-12, 12),
-    st.integers(1, 4),
-)
-def test_any_slice_is_a_tile(case: str, head: int, start: int, stop: int, step: int, first: int, stride: int) -> None:
-    call, _ = recorded(case)
-    queries, keys = slice(start, stop, step), slice(first, None, stride)
-    tile = call.weights(head=head, queries=queries, keys=keys)
-    torch.testing.assert_close(tile, call.weights()[:, head, queries, keys], atol=2e-7, rtol=0)
-
-
 @pytest.mark.parametrize("case", CASES)
 @pytest.mark.usefixtures("block_budget")
 def test_overview_is_torchs_adaptive_max_pooling(case: str) -> None:
@@ -84,33 +60,6 @@ def test_overview_is_torchs_adaptive_max_pooling(case: str) -> None:
     for size in (1, 2, 3, 4, 5, 7, 8, 9, 64):
         expected = F.adaptive_max_pool2d(call.weights(), (min(size, call.num_queries), min(size, call.num_keys)))
         torch.testing.assert_close(call.overview(size), expected, atol=2e-7, rtol=0)
-
-
-@pytest.mark.parametrize(("num_queries", "num_keys"), [(0, 3), (3, 0), (0, 0)])
-def test_overview_of_nothing(num_queries: int, num_keys: int) -> None:
-    with record() as trace:
-        record_weights(torch.rand(1, 2, num_queries, num_keys))
-    assert trace["attention.0"].overview(2).shape == (1, 2, min(num_queries, 2), min(num_keys, 2))
-
-
-def test_overview_of_a_long_map_finds_its_one_strong_weight() -> None:
-    queries = torch.zeros(1, 1, 1000, 2)
-    keys = torch.zeros(1, 1, 1000, 2)
-    queries[0, 0, 617, 0] = keys[0, 0, 401, 0] = 10.0
-    with record() as trace:
-        attend(queries, keys, keys, scale=1.0)
-    thumbnail = trace["attention.0"].overview(10)
-    assert thumbnail.shape == (1, 1, 10, 10)
-    assert thumbnail[0, 0, 6, 4] == pytest.approx(1.0)
-    thumbnail[0, 0, 6, 4] = 0
-    assert thumbnail.max() == pytest.approx(1e-3)
-
-
-@pytest.mark.parametrize("size", [0, -1])
-def test_overview_needs_a_size(size: int) -> None:
-    call, _ = recorded("plain")
-    with pytest.raises(ValueError, match=f"size: expected at least 1, got {size}"):
-        call.overview(size)
 
 
 def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,9 +84,6 @@ def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     assert largest == 200 * 1 * 1000
 
 
-# A number drops its axis, slices and ranges keep it
-
-
 @pytest.fixture
 def small() -> AttentionCall:
     q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 6, 4)
@@ -147,16 +93,12 @@ def small() -> AttentionCall:
 
 
 @pytest.mark.parametrize("number", [int, np.int64, np.uint8, torch.tensor], ids=["int", "int64", "uint8", "tensor"])
-def test_a_number_drops_its_axis(small: AttentionCall, number: type) -> None:
+def test_a_number_drops_its_axis_and_slices_and_ranges_keep_it(small: AttentionCall, number: type) -> None:
     whole = small.weights()
     assert torch.equal(small.weights(head=number(1)), whole[:, 1])
     assert torch.equal(small.weights(queries=number(2)), whole[:, :, 2])
     assert torch.equal(small.weights(keys=number(2)), whole[:, :, :, 2])
     assert torch.equal(small.weights(number(0), number(4), number(5)), whole[:, 0, 4, 5])
-
-
-def test_slices_and_ranges_keep_it(small: AttentionCall) -> None:
-    whole = small.weights()
     assert torch.equal(small.weights(slice(1, 3), range(1, 5, 2), range(0, 6, 3)), whole[:, 1:3, 1:5:2, 0:6:3])
     assert torch.equal(small.weights(queries=slice(None, None, 2)), whole[:, :, ::2])
     assert torch.equal(small.weights(slice(0, 3, 2), keys=range(1, 6, 2)), whole[:, ::2, :, 1::2])
@@ -186,6 +128,8 @@ def test_slices_and_ranges_keep_it(small: AttentionCall) -> None:
 def test_wrong_indices_are_refused(small: AttentionCall, indices: dict[str, object], message: str) -> None:
     with pytest.raises(IndexError, match=message):
         small.weights(**indices)
+    with pytest.raises(ValueError, match="size: expected at least 1, got 0"):
+        small.overview(0)
 
 
 def test_masked_keys_are_distinguished_from_weights_near_0() -> None:
@@ -233,6 +177,10 @@ def test_a_model_tells_its_layers_where_they_stand(transformer: EncoderDecoder) 
     }
     assert sites_by_path(Seq2SeqAttentionDecoder(9, 4, 4, 2)) == {"attention": "decoder.0.cross"}
     assert sites_by_path(Seq2SeqEncoder(9, 4, 4, 2)) == {}
+    for module in transformer.modules():
+        vars(module).pop("attention_site", None)
+    assert name_sites(transformer) == tuple(PLACES.values())
+    assert sites_by_path(transformer) == PLACES
 
 
 def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
@@ -252,25 +200,6 @@ def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
     ]
 
 
-def test_two_stacks_are_named_at_once(transformer: EncoderDecoder) -> None:
-    for module in transformer.modules():
-        vars(module).pop("attention_site", None)
-    assert sites_by_path(transformer) == {}
-    assert name_sites(transformer) == tuple(PLACES.values())
-    assert sites_by_path(transformer) == PLACES
-
-
-def test_parts_of_a_model_by_themselves_are_told_nothing() -> None:
-    sizes = (8, 8, 2, 0.0)
-    parts = [TransformerEncoderBlock(*sizes), TransformerDecoderBlock(*sizes), ViTBlock(8, 8, 8, 2, 0.0)]
-    parts += [MultiHeadAttention(8, 2), AdditiveAttention(8, 8, 8)]
-    assert [sites_by_path(part) for part in parts] == [{}] * 5
-    X = torch.randn(1, 3, 8)
-    with record() as trace:
-        parts[0](X)
-    assert trace.sites == ("attention.0",)
-
-
 def test_copies_keep_their_sites_and_a_state_dict_knows_none(transformer: EncoderDecoder) -> None:
     assert sites_by_path(copy.deepcopy(transformer)) == PLACES
     stored = io.BytesIO()
@@ -278,12 +207,3 @@ def test_copies_keep_their_sites_and_a_state_dict_knows_none(transformer: Encode
     stored.seek(0)
     assert sites_by_path(torch.load(stored, weights_only=False)) == PLACES
     assert not any("site" in name for name in transformer.state_dict())
-
-
-def test_a_layer_is_told_a_name_of_its_own() -> None:
-    layer = MultiHeadAttention(8, 2)
-    name_site(layer, "here")
-    X = torch.randn(1, 3, 8)
-    with record() as trace:
-        layer(X, X, X)
-    assert (site_of(layer), trace.sites) == ("here", ("here",))

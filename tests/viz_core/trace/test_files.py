@@ -6,7 +6,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -39,13 +38,6 @@ def test_what_was_saved_gives_the_same_maps(trace: Trace, tmp_path: Path) -> Non
             after.weights(queries=slice(1, 3), keys=slice(0, 2)), before.weights(queries=slice(1, 3), keys=slice(0, 2))
         )
         assert torch.equal(after.overview(3), before.overview(3))
-
-
-def test_an_empty_recording_stays_empty(tmp_path: Path) -> None:
-    with record() as nothing:
-        pass
-    save_trace(nothing, tmp_path / "empty.safetensors")
-    assert load_trace(tmp_path / "empty.safetensors").sites == ()
 
 
 def test_what_calls_share_is_written_and_read_once(tmp_path: Path) -> None:
@@ -91,16 +83,6 @@ def test_shapes_alone_are_recorded_and_have_no_numbers(tmp_path: Path) -> None:
             read()
     with pytest.raises(ValueError, match="site 'attention.0': expected numbers to save"):
         save_trace(trace, tmp_path / "run.safetensors")
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_numbers_of_numpy_are_numbers(tmp_path: Path) -> None:
-    x = torch.randn(1, 2, 3, 4)
-    with record() as trace:
-        attend(x, x, x, scale=np.float32(0.3), softcap=np.float64(2.0), causal=np.bool_(True))  # type: ignore[arg-type]
-    save_trace(trace, tmp_path / "run.safetensors")
-    loaded = load_trace(tmp_path / "run.safetensors")
-    assert torch.equal(loaded["attention.0"].weights(), trace["attention.0"].weights())
 
 
 def test_a_recording_may_replace_the_file_it_came_from(trace: Trace, tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from torch import Tensor
 
 from tests.viz_core.trace.attention_cases import CASES, B, H, K, V, brute_force, tensors
 from viz_core.attention import MultiHeadAttention
-from viz_core.maps.contributions import contribution_sum
 from viz_core.models import BlockOptions, TransformerEncoder
 from viz_core.pretrained import Translator
 from viz_core.trace import (
@@ -24,9 +23,7 @@ from viz_core.trace import (
     intervene,
     knock_out,
     mean,
-    mean_outputs,
     off,
-    outputs,
     patch,
     pattern,
     record,
@@ -34,8 +31,6 @@ from viz_core.trace import (
     uniform,
     window,
 )
-from viz_core.trace.outputs import pooled
-from viz_core.trace.source import Projected
 
 HEAD = 1
 
@@ -134,29 +129,17 @@ def test_edits_that_replace_what_a_head_writes(case: str) -> None:
     torch.testing.assert_close(weights[:, [1, 3]].double(), expected[:, [1, 3]], atol=1e-6, rtol=0)
 
 
-def test_several_edits_of_a_head_are_applied_in_order() -> None:
-    queries, keys, values = tensors()
-    weights = brute_force(queries, keys)
-    outer = intervene({"attention.0": knock_out(0, query=2, key=1)})
-    inner = intervene({"attention.0": [sharpen(0, 2.0), knock_out(None, key=slice(3, 5))]})
-    with record() as trace, outer, inner:
-        attend(queries, keys, values)
-    weights[:, 0, 2, 1] = 0
-    weights[:, 0] = weights[:, 0].sqrt()
-    weights[..., 3:5] = 0
-    torch.testing.assert_close(trace["attention.0"].weights().double(), normalised(weights), atol=1e-6, rtol=0)
-
-
-def test_the_edits_of_an_outer_block_come_first() -> None:
+def test_edits_are_applied_from_the_outermost_in_order() -> None:
     """In the other order the pattern would take the place of the sharpened rows."""
     queries, keys, values = tensors()
     given = torch.zeros(queries.shape[2], keys.shape[2])
-    given[:, :2] = torch.tensor([0.8, 0.2])
-    outer, inner = (intervene({"attention.0": edit}) for edit in (pattern(0, given), sharpen(0, 0.5)))
+    given[:, :3] = torch.tensor([0.5, 0.3, 0.2])
+    outer = intervene({"attention.0": pattern(0, given)})
+    inner = intervene({"attention.0": [knock_out(None, key=0), sharpen(0, 0.5)]})
     with record() as trace, outer, inner:
         attend(queries, keys, values)
-    row = torch.tensor([0.8, 0.2]).square()
-    torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0, :2], row / row.sum())
+    row = torch.tensor([0.0, 0.3, 0.2]).square()
+    torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0, :3], row / row.sum())
 
 
 @pytest.mark.parametrize("bias", [False, True])
@@ -170,22 +153,6 @@ def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, ke
     with torch.no_grad():
         W_o.weight[:, 8:12] = 0
     assert torch.equal(found, encoder(X, lengths))
-
-
-@pytest.mark.parametrize(("edits", "heads"), [([sharpen([1, 3], 0.5)], [1, 1]), ([off(0, 2)], [])])
-def test_only_edited_heads_are_made_again(monkeypatch: pytest.MonkeyPatch, edits: list[Edit], heads: list[int]) -> None:
-    """One at a time, by their weights; a head that is off has none to be read."""
-    made: list[int] = []
-
-    def counted(weights: Tensor, values: Tensor, dropout: float) -> Tensor:
-        made.append(weights.shape[1])
-        return pooled(weights, values, dropout)
-
-    monkeypatch.setattr(outputs, "pooled", counted)
-    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
-    with intervene({"attention.0": edits}):
-        layer(X, X, X)
-    assert made == heads
 
 
 def test_a_patched_head_does_what_it_did_in_the_other_run() -> None:
@@ -209,24 +176,6 @@ def test_a_patched_head_does_what_it_did_in_the_other_run() -> None:
     plain, found = (each.unflatten(-1, (4, 3))[:, :, 2] for each in seen)
     torch.testing.assert_close(found[:, :5], head_outputs(other)[:, 2], atol=1e-5, rtol=0)
     torch.testing.assert_close(found[:, 5:], plain[:, 5:], atol=1e-6, rtol=0)
-
-
-def test_the_mean_of_what_heads_write_leaves_padding_out() -> None:
-    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
-    with record(values=True) as trace:
-        layer(X, X, X)
-    outputs = head_outputs(trace["attention.0"])
-    counted = torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
-    expected = (outputs[0].sum(dim=1) + outputs[1, :, :2].sum(dim=1)) / 7
-    torch.testing.assert_close(mean_outputs(trace["attention.0"], counted), expected)
-    torch.testing.assert_close(mean_outputs(trace["attention.0"]), outputs.mean(dim=(0, 2)))
-
-
-def test_contributions_of_an_edited_layer_add_up_to_its_output() -> None:
-    layer, X = MultiHeadAttention(12, 4), torch.randn(2, 5, 12)
-    with intervene({"attention.0": [off(0), uniform(1), pattern(2, "previous")]}), record(values=True) as trace:
-        output = layer(X, X, X, causal=True)
-    torch.testing.assert_close(contribution_sum(trace["attention.0"], layer.W_o), output, atol=1e-5, rtol=0)
 
 
 def test_the_gradient_of_a_gate_is_michel_s_estimate() -> None:
@@ -276,31 +225,8 @@ def test_eight_threads_with_interventions_of_their_own(shapes_unchecked: None) -
 
     def work(number: int) -> bool:
         together.wait()
-        return all(torch.equal(run(number), expected[number]) for _ in range(80))
+        return all(torch.equal(run(number), expected[number]) for _ in range(40))
 
     with ThreadPoolExecutor(8) as threads:
         assert all(threads.map(work, range(8)))
     assert torch.equal(model(X, X, X), expected[0])
-
-
-@pytest.mark.parametrize("what", ["weights", "output"])
-def test_a_patch_computes_the_heads_that_are_patched_and_no_others(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    x, y = torch.randn(2, 1, 4, 5, 8)
-    with record(values=True) as trace:
-        attend(x, x, x, site="here")
-    computed: list[int] = []
-    rows = Projected.rows
-
-    def counted(self: Projected, heads: slice, queries: slice) -> Tensor:
-        computed.extend(range(heads.start, heads.stop))
-        return rows(self, heads, queries)
-
-    monkeypatch.setattr(Projected, "rows", counted)
-    edit = patch([1, 3], trace["here"], what)
-    assert computed == [1, 3]
-    for _ in range(3):
-        with intervene({"here": edit}):
-            attend(y, y, y, site="here")
-    again = computed[2:]
-    assert set(again) == {1, 3}, "the kernel gives the others"
-    assert len(again) == 6

@@ -1,10 +1,13 @@
-"""The trace: who records what, under which name, what it holds, and in the graph."""
+"""Recordings: who records what, under which name, what a trace holds, in the graph, merged, and changed in place."""
 
 from __future__ import annotations
 
 import contextlib
+import copy
+import pickle
 import re
 import sys
+import threading
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -16,27 +19,34 @@ from torch import Tensor
 from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, random_mask, tensors
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.trace import attend, name_site, no_recording, record, record_weights
+from viz_core.trace import (
+    Trace,
+    attend,
+    name_site,
+    no_recording,
+    record,
+    record_weights,
+)
 
 
-def test_an_unrecorded_block_leaves_no_trace_and_ends_where_it_ends() -> None:
-    with record() as trace:
-        with contextlib.suppress(RuntimeError), no_recording():
-            attend(*tensors())
-            raise RuntimeError
-        attend(*tensors(), site="after")
-    assert trace.sites == ("after",)
-
-
-def test_bytes_are_those_of_queries_and_keys() -> None:
-    n, width, heads = 512, 32, 4
-    layer = MultiHeadAttention(width, heads).eval()
-    X = torch.randn(1, n, width)
-    with record() as trace:
-        layer(X, X, X, torch.tensor([400]))
-    # two projections in float32 and one boolean for each key
-    assert trace.nbytes == 2 * n * width * 4 + n
-    assert trace.nbytes < heads * n * n * 4 / 30
+def test_each_call_is_recorded_by_the_innermost_block_alone() -> None:
+    queries, keys, values = tensors()
+    attend(queries, keys, values)
+    with contextlib.suppress(RuntimeError), record() as outer:
+        attend(queries, keys, values, site="before")
+        with record() as inner:
+            attend(queries, keys, values, site="within")
+        with contextlib.suppress(ZeroDivisionError), no_recording():
+            attend(queries, keys, values)
+            raise ZeroDivisionError
+        attend(queries, keys, values, site="after")
+        raise RuntimeError
+    attend(queries, keys, values)
+    record_weights(torch.ones(1, 1, 1, 1))
+    assert inner.sites == ("within",)
+    assert outer.sites == ("before", "after")
+    assert "before" in outer
+    assert "within" not in outer
 
 
 def test_a_storage_counts_once_however_often_it_is_met() -> None:
@@ -65,27 +75,6 @@ def translator(seed: int = 0) -> EncoderDecoder:
     torch.manual_seed(seed)
     sizes = (23, 16, 24, 4, 2, 0.3)
     return EncoderDecoder(TransformerEncoder(*sizes), TransformerDecoder(*sizes)).eval()
-
-
-def test_sites_in_call_order() -> None:
-    model = translator()
-    source, target = torch.randint(0, 23, (2, 5)), torch.randint(0, 23, (2, 3))
-    with record() as trace:
-        model(source, target, torch.tensor([5, 2]))
-    assert trace.sites == (
-        "encoder.0.self",
-        "encoder.1.self",
-        "decoder.0.self",
-        "decoder.0.cross",
-        "decoder.1.self",
-        "decoder.1.cross",
-    )
-    assert len(trace) == 6
-    assert [call.site for call in trace] == list(trace.sites)
-    cross = trace["decoder.1.cross"]
-    assert (cross.stack, cross.layer, cross.kind) == ("decoder", 1, "cross")
-    assert (cross.num_heads, cross.num_queries, cross.num_keys) == (4, 3, 5)
-    assert (trace["encoder.0.self"].kind, trace["encoder.0.self"].layer) == ("self", 0)
 
 
 def test_a_site_called_again_is_numbered() -> None:
@@ -123,32 +112,6 @@ def test_an_empty_recording_says_what_can_be_seen() -> None:
         trace["c"]
 
 
-def test_nothing_is_recorded_outside_the_block() -> None:
-    queries, keys, values = tensors()
-    attend(queries, keys, values)
-    with record() as trace:
-        pass
-    attend(queries, keys, values)
-    record_weights(torch.ones(1, 1, 1, 1))
-    assert trace.sites == ()
-    with contextlib.suppress(RuntimeError), record() as broken:
-        attend(queries, keys, values)
-        raise RuntimeError
-    attend(queries, keys, values)
-    assert broken.sites == ("attention.0",)
-
-
-def test_a_nested_block_has_its_calls_to_itself() -> None:
-    queries, keys, values = tensors()
-    with record() as outer:
-        attend(queries, keys, values, site="before")
-        with record() as inner:
-            attend(queries, keys, values, site="within")
-        attend(queries, keys, values, site="after")
-    assert inner.sites == ("within",)
-    assert outer.sites == ("before", "after")
-
-
 def test_eight_threads_on_one_model_equal_serial_calls() -> None:
     model = translator()
     draw = torch.Generator().manual_seed(6)
@@ -172,7 +135,7 @@ def test_eight_threads_on_one_model_equal_serial_calls() -> None:
     sys.setswitchinterval(1e-5)
     try:
         with ThreadPoolExecutor(8) as threads:
-            parallel = list(threads.map(answer, range(4 * len(inputs))))
+            parallel = list(threads.map(answer, range(2 * len(inputs))))
     finally:
         sys.setswitchinterval(interval)
     for i, (logits, maps) in enumerate(parallel):
@@ -207,41 +170,6 @@ def test_recording_in_inference_mode_can_be_read_outside() -> None:
     torch.testing.assert_close(trace["attention.0"].weights().double(), expected, atol=1e-6, rtol=0)
 
 
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize(
-    ("queries", "keys", "values", "options", "message"),
-    [
-        ((2, 3, 4), (2, 1, 3, 4), (2, 1, 3, 4), {}, r"expected .*\(batch, heads, n, width\), got \[\(2, 3, 4\)"),
-        ((2, 1, 3, 4), (2, 1, 3, 5), (2, 1, 3, 4), {}, "queries and keys of one width, got 4 and 5"),
-        ((2, 1, 3, 4), (1, 1, 3, 4), (1, 1, 3, 4), {}, "queries and keys of one batch size, got 2 and 1"),
-        ((2, 1, 3, 4), (2, 1, 3, 4), (2, 1, 2, 4), {}, r"one value for each key, got shapes \(2, 1, 3, 4\) and"),
-        ((2, 4, 3, 4), (2, 3, 3, 4), (2, 3, 3, 4), {}, "key heads to divide query heads, got 3 and 4"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), (1, 1, 3, 4), {"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), (1, 1, 3, 4), {"softcap": -1.0}, "softcap: expected a positive number"),
-        ((1, 1, 3, 4), (1, 1, 3, 4), (1, 1, 3, 4), {"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got float"),
-        (
-            (2, 1, 3, 4),
-            (2, 1, 5, 4),
-            (2, 1, 5, 4),
-            {"mask": torch.ones(2, 1, 3, 4, dtype=torch.bool)},
-            r"mask: expected a shape that broadcasts to \(2, 1, 3, 5\), got \(2, 1, 3, 4\)",
-        ),
-        (
-            (1, 2, 3, 4),
-            (1, 2, 3, 4),
-            (1, 2, 3, 4),
-            {"bias": torch.ones(2, 2, 3, 3)},
-            r"bias: expected a shape that broadcasts to \(1, 2, 3, 3\), got \(2, 2, 3, 3\)",
-        ),
-    ],
-)
-def test_refuses_what_does_not_fit(
-    queries: tuple[int, ...], keys: tuple[int, ...], values: tuple[int, ...], options: dict[str, Any], message: str
-) -> None:
-    with pytest.raises(ValueError, match=message):
-        attend(torch.zeros(queries), torch.zeros(keys), torch.zeros(values), **options)
-
-
 SOME = torch.tensor([[1, 1, 0, 1, 0], [0, 0, 0, 0, 0], [1, 0, 0, 0, 0]]).bool()
 CASES: dict[str, dict[str, Any]] = {
     "plain": {},
@@ -253,37 +181,140 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-def inputs() -> tuple[torch.Tensor, torch.Tensor, torch.Tensor]:
-    """Four query heads on two key heads."""
-    return torch.randn(2, 4, 3, 6), torch.randn(2, 2, 5, 6), torch.randn(2, 2, 5, 7)
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        ({"queries": (3, 4)}, r"expected .*\(batch, heads, n, width\), got \[\(3, 4\)"),
+        ({"keys": (2, 1, 3, 5)}, "queries and keys of one width, got 4 and 5"),
+        ({"queries": (1, 1, 3, 4)}, "queries and keys of one batch size, got 1 and 2"),
+        ({"values": (2, 1, 2, 4)}, r"one value for each key, got shapes \(2, 1, 3, 4\) and"),
+        ({"queries": (2, 4, 3, 4), "keys": (2, 3, 3, 4), "values": (2, 3, 3, 4)}, "key heads to divide query heads"),
+        ({"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
+        ({"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got float"),
+        ({"mask": torch.ones(2, 1, 3, 4) > 0}, r"mask: .* broadcasts to \(2, 1, 3, 3\), got \(2, 1, 3, 4\)"),
+        ({"bias": torch.ones(2, 2, 3, 3)}, r"bias: .* broadcasts to \(2, 1, 3, 3\), got \(2, 2, 3, 3\)"),
+        ({"keys": torch.zeros(2, 1, 3, 4).half()}, "of one dtype, got queries torch.float32, keys torch.float16"),
+        ({"values": torch.zeros(2, 1, 3, 4, device="meta")}, "of one device, got keys cpu, values meta"),
+    ],
+)
+def test_refuses_what_does_not_fit(given: dict[str, Any], message: str) -> None:
+    shapes = dict.fromkeys(("queries", "keys", "values"), (2, 1, 3, 4)) | given
+    with pytest.raises(ValueError, match=message):
+        attend(**{name: torch.zeros(each) if isinstance(each, tuple) else each for name, each in shapes.items()})
+    with pytest.raises(ValueError, match=r"weights: expected \(batch, heads, queries, keys\), got shape \(1, 3, 3\)"):
+        record_weights(torch.zeros(1, 3, 3))
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_outputs_and_weights_are_those_of_the_kernel(name: str) -> None:
-    q, k, v = inputs()
-    with record() as plain:
-        expected = attend(q, k, v, site="a.0.self", **CASES[name])
-    with record(differentiable=True) as trace:
-        found = attend(q, k, v, site="a.0.self", **CASES[name])
-    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
-    torch.testing.assert_close(trace["a.0.self"].weights(), plain["a.0.self"].weights(), atol=1e-6, rtol=0)
-
-
-@pytest.mark.parametrize("name", CASES)
-def test_the_output_is_linear_in_the_weights(name: str) -> None:
-    """d sum(g * (W V)) / dW = g V^T, whatever made the weights."""
-    q, k, v = inputs()
+def test_weights_in_the_graph_are_those_that_were_used(name: str) -> None:
+    """The output is linear in them, d sum(g * (W V)) / dW = g V^T, and all gradients are the kernel's."""
+    inputs = [torch.randn(2, heads, n, width) for heads, n, width in ((4, 3, 6), (2, 5, 6), (2, 5, 7))]
+    q, k, v = (t.requires_grad_() for t in inputs)
     g = torch.randn(2, 4, 3, 7)
+    with record() as plain:
+        expected = attend(q, k, v, **CASES[name])
     with record(differentiable=True) as trace:
-        out = attend(q, k, v, **CASES[name])
-    (found,) = torch.autograd.grad((g * out).sum(), [trace["attention.0"].graph_weights])
-    torch.testing.assert_close(found, g @ v.repeat_interleave(2, dim=1).transpose(2, 3))
+        found = attend(q, k, v, **CASES[name])
+    torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
+    torch.testing.assert_close(trace[0].weights(), plain[0].weights(), atol=1e-6, rtol=0)
+    of_weights, *others = torch.autograd.grad((g * found).sum(), [trace[0].graph_weights, q, k, v])
+    torch.testing.assert_close(of_weights, g @ v.detach().repeat_interleave(2, dim=1).transpose(2, 3))
+    for ours, kernels in zip(others, torch.autograd.grad((g * expected).sum(), [q, k, v]), strict=True):
+        torch.testing.assert_close(ours, kernels, atol=1e-5, rtol=1e-4)
 
 
-def test_gradients_still_reach_queries_keys_and_values() -> None:
-    q, k, v = (t.requires_grad_() for t in inputs())
-    expected = torch.autograd.grad(attend(q, k, v).sin().sum(), [q, k, v])
-    with record(differentiable=True):
-        found = torch.autograd.grad(attend(q, k, v).sin().sum(), [q, k, v])
-    for a, b in zip(found, expected, strict=True):
-        torch.testing.assert_close(a, b, atol=1e-5, rtol=1e-4)
+def recorded(*sites: str | None) -> Trace:
+    x = torch.randn(1, 2, 3, 4)
+    with record() as trace:
+        for site in sites:
+            attend(x, x, x, site=site)
+    return trace
+
+
+def test_runs_are_merged_under_their_names() -> None:
+    first, second = recorded("decoder.1.cross"), recorded("decoder.1.cross", None)
+    both = Trace.merge({"before": first, "after": second})
+    assert both.sites == ("before/decoder.1.cross", "after/decoder.1.cross", "after/attention.0")
+    call = both["after/decoder.1.cross"]
+    assert (call.kind, call.layer, call.stack) == ("cross", 1, "after/decoder")
+    assert torch.equal(call.weights(), second["decoder.1.cross"].weights())
+    assert both["after/attention.0"].kind == "attention"
+    for name in ("", "a.b", "a/b", 1):
+        with pytest.raises(ValueError, match="expected names without"):
+            Trace.merge({name: first})  # type: ignore[dict-item]
+    for runs in ([first, second], {"first": first["decoder.1.cross"]}):
+        with pytest.raises(ValueError, match="runs: expected traces by name"):
+            Trace.merge(runs)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("torch_calls", [False, True])
+def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: bool) -> None:
+    """By `copy` and on the way to another process; neither the block nor the thread goes with it."""
+    x = torch.randn(1, 2, 3, 4)
+    with record(torch_calls=torch_calls) as trace:
+        attend(x, x, x)
+        copies = copy.copy(trace), copy.deepcopy(trace), pickle.loads(pickle.dumps(trace))
+        for _ in trace:  # while it goes on
+            attend(x, x, x)
+    assert trace.sites == ("attention.0", "attention.1")
+    for each in copies:
+        assert each.sites == ("attention.0",)
+        assert torch.equal(each["attention.0"].weights(), trace["attention.0"].weights())
+
+
+def test_moved_to_a_device_the_maps_are_the_same() -> None:
+    trace = recorded(None)
+    copied = trace.to("cpu")
+    assert torch.equal(copied["attention.0"].weights(), trace["attention.0"].weights())
+    nowhere = trace.to("meta")
+    assert all(tensor.device.type == "meta" for tensor in nowhere["attention.0"].source.tensors())
+
+
+def test_a_thread_records_where_it_was_told_to() -> None:
+    """Both our own calls and those of plain PyTorch."""
+    x = torch.randn(1, 1, 3, 2)
+
+    def both(site: str) -> None:
+        attend(x, x, x, site=site)
+        F.scaled_dot_product_attention(x[:, :, :2], x, x)
+
+    with record(torch_calls=True) as trace:
+
+        def work() -> None:
+            both("alone")
+            with trace.adopt() as same:
+                assert same is trace
+                both("adopted")
+            both("after")
+
+        threads = [threading.Thread(target=work) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    assert sorted(trace.sites) == ["adopted", "adopted@2", "attention.0", "attention.1"]
+
+
+# What is changed after it was recorded
+
+
+def test_keys_of_a_cache_that_was_written_to_are_copied() -> None:
+    x, cache = torch.randn(1, 1, 2, 2), torch.zeros(1, 1, 4, 2)
+    cache[:, :, :2] = torch.randn(1, 1, 2, 2)
+    with record(values=True) as trace:
+        attend(x, cache[:, :, :2], cache[:, :, :2])
+    before, values = trace["attention.0"].weights(), trace["attention.0"].values.clone()
+    cache.zero_()
+    assert torch.equal(trace["attention.0"].weights(), before)
+    assert torch.equal(trace["attention.0"].values, values)
+
+
+def test_a_copy_counts_its_own_changes() -> None:
+    x = torch.randn(1, 1, 3, 2)
+    x += 1  # counted before it was recorded
+    with record() as trace:
+        attend(x, x, x)
+    source = trace["attention.0"].source
+    for copied in (copy.deepcopy(source), pickle.loads(pickle.dumps(source))):
+        assert torch.equal(copied.rows(slice(0, 1), slice(0, 3)), source.rows(slice(0, 1), slice(0, 3)))

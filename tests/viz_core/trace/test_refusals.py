@@ -13,13 +13,13 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.viz_core.hub.families import in_memory, inputs_of
-from tests.viz_core.trace.attention_cases import D, H, K, Q, V, tensors
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.models import TransformerEncoder
 from viz_core.trace import (
-    Edit,
+    AttentionCall,
     attend,
+    gate,
     intervene,
     knock_out,
     mean,
@@ -31,6 +31,7 @@ from viz_core.trace import (
     record,
     sharpen,
     window,
+    zero,
 )
 
 X = torch.randn(3, 1, 2, 4, 5)
@@ -57,59 +58,47 @@ def test_transforms_are_refused_within_record_and_work_without(name: str, differ
     assert trace.sites == ("attention.0",)
 
 
-def test_vmap_without_a_recorder_gives_each_example() -> None:
-    found = torch.func.vmap(lambda x: attend(x, x, x, softcap=0.5))(X)
-    torch.testing.assert_close(found, torch.stack([attend(x, x, x, softcap=0.5) for x in X]))
-
-
-def layer_of(name: str) -> tuple[nn.Module, Callable[[Tensor], Tensor]]:
-    if name == "plain PyTorch":
-        plain = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
-        return plain, plain
-    layer = MultiHeadAttention(8, 2)
-    name_site(layer, "encoder.0.self")
-    return layer, lambda x: layer(x, x, x)
-
-
 @pytest.mark.parametrize("use_reentrant", [False, True])
-@pytest.mark.parametrize("name", ["ours", "plain PyTorch"])
-def test_the_second_run_of_a_checkpointed_layer_is_refused(name: str, use_reentrant: bool) -> None:
-    model, run = layer_of(name)
-    inputs = torch.randn(2, 5, 8, requires_grad=True)
-    torch_calls = model if name == "plain PyTorch" else False
+def test_edits_of_a_checkpointed_layer_and_the_recording_of_its_second_run_are_refused(use_reentrant: bool) -> None:
+    layer, inputs = MultiHeadAttention(8, 2), torch.randn(2, 5, 8, requires_grad=True)
+    name_site(layer, "encoder.0.self")
+
+    def run(x: Tensor) -> Tensor:
+        return layer(x, x, x)
+
+    def checkpointed() -> Tensor:
+        out: Tensor = checkpoint(run, inputs, use_reentrant=use_reentrant).sin().sum()
+        return out
+
     (expected,) = torch.autograd.grad(run(inputs).sin().sum(), [inputs])
-    with record(torch_calls=torch_calls) as trace:
-        loss = checkpoint(run, inputs, use_reentrant=use_reentrant).sin().sum()
+    with record() as trace:
+        loss = checkpointed()
     assert trace.sites == ("encoder.0.self",)
     loss.backward()  # outside the block: the gradients of what was run
     assert inputs.grad is not None
     torch.testing.assert_close(inputs.grad, expected)
-    if torch_calls:  # torch runs a layer again without this thread's modes
-        with record(torch_calls=torch_calls) as trace:
-            checkpoint(run, inputs, use_reentrant=use_reentrant).sum().backward()
-        assert trace.sites == ("encoder.0.self",)
-        return
-    with record(), pytest.raises(ValueError, match=r"encoder\.0\.self.*second run"):
-        checkpoint(run, inputs, use_reentrant=use_reentrant).sum().backward()
+    edits = {"encoder.0.self": off(1)}
+    with pytest.raises(ValueError, match=r"encoder\.0\.self.*checkpointing"), intervene(edits):
+        checkpointed()
+    for block in (record(), intervene(edits)):
+        loss = checkpointed()
+        with pytest.raises(ValueError, match=r"encoder\.0\.self.*second run"), block:
+            loss.backward()
 
 
 @pytest.mark.parametrize("use_reentrant", [False, True])
-@pytest.mark.parametrize("name", ["ours", "plain PyTorch"])
-def test_edits_of_a_checkpointed_layer_are_refused(name: str, use_reentrant: bool) -> None:
-    model, run = layer_of(name)
-    inputs = torch.randn(2, 5, 8, requires_grad=True)
-    torch_calls = model if name == "plain PyTorch" else False
-    edits = {"encoder.0.self": off(1)}
-    with pytest.raises(ValueError, match=r"encoder\.0\.self.*checkpointing"), intervene(edits, torch_calls):
-        checkpoint(run, inputs, use_reentrant=use_reentrant)
-    loss = checkpoint(run, inputs, use_reentrant=use_reentrant).sum()
-    (expected,) = torch.autograd.grad(run(inputs).sum(), [inputs])
-    message = "there was none" if torch_calls else r"encoder\.0\.self.*second run"
-    with pytest.raises(ValueError, match=message), intervene(edits, torch_calls):
+def test_a_checkpointed_layer_of_plain_pytorch(use_reentrant: bool) -> None:
+    """torch runs a layer again without this thread's modes: one recording, and no second run that could be edited."""
+    model = nn.TransformerEncoder(nn.TransformerEncoderLayer(8, 2, 16, 0.0, batch_first=True), 1)
+    inputs, edits = torch.randn(2, 5, 8, requires_grad=True), {"encoder.0.self": off(1)}
+    with record(torch_calls=model) as trace:
+        checkpoint(model, inputs, use_reentrant=use_reentrant).sum().backward()
+    assert trace.sites == ("encoder.0.self",)
+    with pytest.raises(ValueError, match=r"encoder\.0\.self.*checkpointing"), intervene(edits, model):
+        checkpoint(model, inputs, use_reentrant=use_reentrant)
+    loss = checkpoint(model, inputs, use_reentrant=use_reentrant).sum()
+    with pytest.raises(ValueError, match="there was none"), intervene(edits, model):
         loss.backward()
-    if torch_calls:  # torch runs a layer again without this thread's modes
-        assert inputs.grad is not None
-        torch.testing.assert_close(inputs.grad, expected)
 
 
 def test_states_of_a_checkpointed_layer_are_refused() -> None:
@@ -126,56 +115,6 @@ def test_states_of_a_checkpointed_layer_are_refused() -> None:
     loss = run().sum()
     with record(states=True), pytest.raises(ValueError, match=r"encoder\.0'.*second run"):
         loss.backward()
-
-
-def test_edits_that_fit_no_layer(shapes_unchecked: None) -> None:
-    queries, keys, values = tensors()
-    unmet = re.escape("no attention or state at here in this block; there was attention.0")
-    with pytest.raises(ValueError, match=unmet), intervene({"here": off(0)}):
-        attend(queries, keys, values)
-    with pytest.raises(ValueError, match="expected heads 0 to 3, got"), intervene({"attention.0": off(4)}):
-        attend(queries, keys, values)
-    with pytest.raises(RuntimeError, match="of its own"), intervene({"here": off(0)}):
-        raise RuntimeError("of its own, and not hidden by what was never met")
-    with pytest.raises(ValueError, match=r"expected edits such as off\(3\), got int"), intervene({"here": 3}):  # type: ignore[dict-item]
-        pass
-    layer = AdditiveAttention(D, D, 4)
-    with pytest.raises(ValueError, match="scaled dot-product attention"), intervene({"attention.0": off(0)}):
-        layer(torch.randn(1, Q, D), torch.randn(1, K, D), torch.randn(1, K, V))
-
-
-@pytest.mark.parametrize(
-    ("make", "why"),
-    [
-        (lambda: off(), "heads"),
-        (lambda: off(-1), "heads"),
-        (lambda: off(True), "heads"),
-        (lambda: sharpen(0, 0.0), "temperature"),
-        (lambda: sharpen(0, float("nan")), "temperature"),
-        (lambda: pattern(0, "next"), "expected one of diagonal, previous, first"),
-        (lambda: pattern(0, torch.ones(2, 2)), "rows that sum to 1"),
-        (lambda: pattern(0, torch.tensor([[2.0, -1.0]])), "rows that sum to 1"),
-        (lambda: knock_out(0, query=-1), "query"),
-        (lambda: knock_out(0, key=slice(-2, None)), "key"),
-        (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
-        (lambda: window(0, 0), "size: expected at least 1, got 0"),
-        (lambda: window(0, 2, first=-1), "first: expected at least 0, got -1"),
-        (lambda: window(0, 2.5), "size: expected a whole number, got float 2.5"),  # type: ignore[arg-type]
-        (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
-        (lambda: patch(H, recorded_call()), "as 'attention.0' has"),
-        (lambda: patch(0, recorded_call(), "values"), "'weights' or 'output'"),
-        (lambda: patch(0, recorded_call(), "output"), "values=True"),
-    ],
-)
-def test_edits_that_make_no_sense(make: Callable[[], Edit], why: str, shapes_unchecked: None) -> None:
-    with pytest.raises(ValueError, match=re.escape(why)):
-        make()
-
-
-def recorded_call() -> Any:
-    with record() as trace:
-        attend(*tensors())
-    return trace["attention.0"]
 
 
 class Head(nn.Module):
@@ -237,3 +176,80 @@ def test_a_model_that_was_never_instrumented() -> None:
     model = in_memory("llama")
     with pytest.warns(UserWarning, match="was not called for .*LlamaForCausalLM"), record():
         model(**inputs_of(model))
+
+
+HEADS, WIDTH, SITE = 3, 4, "encoder.0.self"
+QUERIES = torch.randn(1, HEADS, 5, WIDTH)
+
+
+def call_of(heads: int = HEADS, batch: int = 1) -> AttentionCall:
+    x = torch.randn(batch, heads, 4, WIDTH)
+    with record() as trace:
+        attend(x, x, x)
+    return trace[0]
+
+
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [
+        (lambda: off(), "heads"),
+        (lambda: off(-1), "heads"),
+        (lambda: sharpen(0, 0.0), "temperature"),
+        (lambda: sharpen(0, float("nan")), "temperature"),
+        (lambda: pattern(0, "next"), "expected one of diagonal, previous, first"),
+        (lambda: pattern(0, torch.ones(2, 2)), "rows that sum to 1"),
+        (lambda: pattern(0, torch.tensor([[2.0, -1.0]])), "rows that sum to 1"),
+        (lambda: knock_out(0, query=-1), "query"),
+        (lambda: knock_out(0, key=slice(-2, None)), "key"),
+        (lambda: knock_out(0, key=slice(None, None, -1)), "key"),
+        (lambda: window(0, 0), "size: expected at least 1, got 0"),
+        (lambda: window(0, 2, first=-1), "first: expected at least 0, got -1"),
+        (lambda: window(0, 2.5), "size: expected a whole number, got float 2.5"),  # type: ignore[arg-type]
+        (lambda: mean(4, torch.zeros(4, 2)), "a row for each"),
+        (lambda: patch(HEADS, call_of()), "as 'attention.0' has"),
+        (lambda: patch(0, call_of(), "values"), "'weights' or 'output'"),
+        (lambda: patch(0, call_of(), "output"), "values=True"),
+        (lambda: 3, r"expected edits such as off(3), got int"),
+        # What fits no call of this size.
+        (lambda: off(3), "expected heads 0 to 2, got"),
+        (lambda: zero(), "expected an edit of heads, got one of a state"),
+        (lambda: gate([0, 1, 2], torch.tensor([0.0, 0.5])), "one for each of heads"),
+        (lambda: gate(None, torch.tensor([0.0, 0.5])), "a factor for each of 3 heads in a batch of 1"),
+        (lambda: gate(0, torch.ones(4, 1)), "a batch of 1"),
+        (lambda: mean(None, torch.zeros(2, WIDTH)), "a mean for each of 3 heads"),
+        (lambda: mean(0, torch.zeros(3, WIDTH + 1)), "4 wide"),
+        (lambda: patch(None, call_of(heads=2)), "for 3 heads"),
+        (lambda: patch(0, call_of(batch=2)), "a batch of 1"),
+    ],
+)
+def test_edits_that_make_no_sense_or_do_not_fit(make: Callable[[], Any], why: str, shapes_unchecked: None) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)), intervene({SITE: make()}):
+        attend(QUERIES, QUERIES, QUERIES, site=SITE)
+
+
+@pytest.mark.parametrize(
+    ("edits", "why"),
+    [
+        ({"encoder.9.mlp": zero()}, "no attention or state at encoder.9.mlp in this block; there was encoder.0"),
+        ({"encoder.0.mlp": [zero(), off(1)]}, "expected an edit of a state"),
+        ({"encoder.0.mlp": patch_state(torch.ones(2, 4, 12))}, "encoder.0.mlp: expected (2, 6, 12), got (2, 4, 12)"),
+    ],
+)
+def test_edits_that_fit_no_state(edits: Any, why: str) -> None:
+    with pytest.raises(ValueError, match=re.escape(why)), intervene(edits):
+        TransformerEncoder(19, 12, 20, 3, 1, 0.0)(torch.randint(0, 19, (2, 6)))
+
+
+def test_edits_of_other_attention_and_errors_of_the_block_itself() -> None:
+    with pytest.raises(RuntimeError, match="of its own"), intervene({"here": off(0)}):
+        raise RuntimeError("of its own, and not hidden by what was never met")
+    with pytest.raises(ValueError, match="scaled dot-product attention"), intervene({"attention.0": off(0)}):
+        ADDITIVE(*torch.randn(3, 1, 4, 5))
+    with pytest.raises(ValueError, match="states: expected some of attention, .*, got stream"), record(states="stream"):
+        pass
+    with pytest.raises(ValueError, match="attention: expected True"), record(attention=False):
+        pass
+    with record() as trace:
+        pass
+    with pytest.raises(KeyError, match=r"record\(states=True\)"):
+        trace.states["encoder.0.residual"]

@@ -1,20 +1,32 @@
-"""States of our models: recorded and edited, against plain hooks."""
+"""States of our models: recorded and edited against plain hooks, chosen, cut, saved, and changed in place."""
 
+import copy
 import pickle
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 import transformers
-from torch import Tensor
+from safetensors import safe_open
+from safetensors.torch import save_file
+from torch import Tensor, nn
 
+from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.transformer import BlockOptions
 from viz_core.trace import (
+    Trace,
+    attend,
     intervene,
+    load_trace,
+    name_sites,
     off,
     patch_state,
     record,
+    save_trace,
     zero,
 )
 
@@ -67,41 +79,27 @@ def test_recorded_as_by_plain_hooks(encoder: TransformerEncoder, dtype: torch.dt
 
 
 @torch.no_grad()
-def test_an_edit_of_heads_is_in_the_states(encoder: TransformerEncoder) -> None:
-    edits = {"encoder.0.self": off(0, 1, 2, 3)}
-    with intervene(edits), record(states=True) as trace:
-        encoder(TOKENS, LENGTHS)
-    assert not trace.states["encoder.0.attention"].any()
-    assert trace.states["encoder.1.attention"].any()
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("part", ["attention", "mlp", "neurons", "residual"])
+@pytest.mark.parametrize("part", ["attention", "mlp", "neurons", "residual", "embedding"])
 def test_an_edit_is_that_of_a_plain_hook(encoder: TransformerEncoder, part: str) -> None:
-    block = encoder.blocks[1]
+    block, site = encoder.blocks[1], "encoder.embedding" if part == "embedding" else f"encoder.1.{part}"
     value = torch.randn(2, 5, 24 if part == "neurons" else 16)
 
-    def replaced(_module: object, given: object, output: Tensor | None = None) -> object:
+    def replaced(_module: object, given: object, output: Tensor | None = None) -> Any:
         state = (given[0] if output is None else output).clone()  # type: ignore[index]
         state[:, 2] = value[:, 2]
         return state if output is not None else (state,)
 
-    at = {"attention": block.attention, "mlp": block.ffn, "residual": block}
-    handle = (
-        at[part].register_forward_hook(replaced) if part in at else block.ffn.dense2.register_forward_pre_hook(replaced)
-    )
+    after = {"attention": block.attention, "mlp": block.ffn, "residual": block}
+    before = {"neurons": block.ffn.dense2, "embedding": encoder.blocks[0]}
+    if part in after:
+        handle = after[part].register_forward_hook(replaced)
+    else:
+        handle = before[part].register_forward_pre_hook(lambda module, given: (*replaced(module, given), *given[1:]))
     expected = encoder(TOKENS, LENGTHS)
     handle.remove()
-    with intervene({f"encoder.1.{part}": patch_state(value, queries=2)}), record(states=True) as trace:
+    with intervene({site: patch_state(value, queries=2)}), record(states=True) as trace:
         torch.testing.assert_close(encoder(TOKENS, LENGTHS), expected)
-    assert torch.equal(trace.states[f"encoder.1.{part}"][:, 2], value[:, 2])
-
-
-@torch.no_grad()
-def test_the_embedding_can_be_edited(encoder: TransformerEncoder) -> None:
-    with intervene({"encoder.embedding": zero()}), record(states=True) as trace:
-        encoder(TOKENS, LENGTHS)
-    assert not trace.states["encoder.embedding"].any()
+    assert torch.equal(trace.states[site][:, 2], value[:, 2])
 
 
 @torch.no_grad()
@@ -127,40 +125,6 @@ def test_a_vision_transformer_is_followed() -> None:
     states = trace.states
     parts = [states[f"encoder.{i}.{part}"] for i in (0, 1) for part in ("attention", "mlp")]
     torch.testing.assert_close(sum(parts, start=states["encoder.embedding"]), states["encoder.1.residual"])
-
-
-def test_without_states_there_are_none_and_the_error_says_so() -> None:
-    with record() as trace:
-        TransformerEncoder(11, 16, 24, 4, 1, 0.0)(TOKENS)
-    assert not trace.states
-    with pytest.raises(KeyError, match="record\\(states=True\\)"):
-        trace.states["encoder.0.residual"]
-
-
-def test_recording_goes_with_pickles_and_devices(encoder: TransformerEncoder) -> None:
-    with record(states=True) as trace:
-        encoder(TOKENS, LENGTHS)
-    assert set(trace.to("cpu").states) == set(trace.states)
-    again = pickle.loads(pickle.dumps(trace)).states["encoder.0.mlp"]
-    assert torch.equal(again, trace.states["encoder.0.mlp"])
-    assert trace.nbytes > sum(state.nbytes for state in trace.states.values())
-
-
-@pytest.mark.parametrize(
-    ("edits", "message"),
-    [
-        ({"encoder.0.self": zero()}, "expected an edit of heads, got one of a state"),
-        ({"encoder.9.mlp": zero()}, "no attention or state at encoder.9.mlp"),
-        ({"encoder.0.mlp": [zero(), off(1)]}, "expected an edit of a state"),
-        (
-            {"encoder.0.mlp": patch_state(torch.ones(2, 4, 16))},
-            r"encoder.0.mlp: expected \(2, 5, 16\), got \(2, 4, 16\)",
-        ),
-    ],
-)
-def test_edits_that_do_not_fit_are_refused(encoder: TransformerEncoder, edits: dict, message: str) -> None:  # type: ignore[type-arg]
-    with pytest.raises(ValueError, match=message), intervene(edits):
-        encoder(TOKENS, LENGTHS)
 
 
 @torch.no_grad()
@@ -197,3 +161,183 @@ def test_a_window_of_a_picture_has_no_states_of_a_picture() -> None:
         alone = trace.text(row)
         assert not alone.states
         assert torch.equal(alone["encoder.0.1.self"].weights()[0], trace["encoder.0.1.self"].weights()[row])
+
+
+@torch.no_grad()
+def test_recordings_that_are_cut_joined_and_saved_keep_their_states(
+    encoder: TransformerEncoder, tmp_path: Path
+) -> None:
+    with record(states=True) as trace:
+        encoder(TOKENS, LENGTHS)
+    for name, state in trace.text(1).states.items():
+        assert torch.equal(state, trace.states[name][1:, :3]), name
+    assert torch.equal(trace.text(0).states["encoder.1.mlp"], trace.states["encoder.1.mlp"][:1])
+    merged = Trace.merge({"a": trace}).states
+    assert torch.equal(merged["a/encoder.0.neurons"], trace.states["encoder.0.neurons"])
+    path = tmp_path / "trace.safetensors"
+    save_trace(trace, path)
+    for again in (load_trace(path), trace.to("cpu"), pickle.loads(pickle.dumps(trace))):
+        assert list(again.states) == list(trace.states)
+        assert all(torch.equal(again.states[name], state) for name, state in trace.states.items())
+    assert trace.nbytes > sum(state.nbytes for state in trace.states.values())
+    with safe_open(path, framework="pt") as file:
+        tensors, header = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
+    for states, message in (("[1]", "its list of states cannot be read"), ('{"a": "b"}', "a state is missing")):
+        save_file(tensors, path, {**header, "states": states})
+        with pytest.raises(ValueError, match=message):
+            load_trace(path)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("states", [("residual",), ("mlp", "embedding")])
+def test_chosen_states_alone_are_recorded(encoder: TransformerEncoder, states: tuple[str, ...]) -> None:
+    with record(states=True) as whole:
+        encoder(TOKENS, LENGTHS)
+    for attention in (True, False):
+        with record(states=states, attention=attention) as trace:
+            encoder(TOKENS, LENGTHS)
+        assert list(trace.states) == [name for name in whole.states if name.rpartition(".")[2] in states]
+        assert all(torch.equal(state, whole.states[name]) for name, state in trace.states.items())
+        assert trace.sites == (whole.sites if attention else ())
+
+
+def test_a_chosen_state_that_the_next_layer_changes_in_place_is_what_it_was() -> None:
+    model = nn.ModuleDict({"layers": nn.ModuleList(_InPlace() for _ in range(2))}).eval()
+    name_sites(model, "encoder")
+    with torch.inference_mode(), record(states=("embedding", "residual")) as trace:
+        X = torch.ones(1, 3, 4)
+        for layer in model["layers"]:
+            X = layer(X)
+    assert [float(state.mean()) for state in trace.states.values()] == [1.0, 2.0, 3.0]
+
+
+class _InPlace(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.attention = MultiHeadAttention(4, 2, 0.0)
+
+    def forward(self, X: Tensor) -> Tensor:
+        self.attention(X, X, X, None)
+        return X.add_(1)
+
+
+@torch.no_grad()
+def test_states_of_steps_are_those_of_one_pass() -> None:
+    torch.manual_seed(1)
+    decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
+    state = decoder.init_state(torch.randn(2, 4, 16))
+    with record(states=True) as whole:
+        decoder(TOKENS, state)
+    with record(states=True) as trace:
+        for token in TOKENS.split(1, dim=1):
+            state = decoder(token, state)[1]
+    found = trace.stitched().states
+    assert set(found) == set(whole.states)
+    for name, expected in whole.states.items():
+        torch.testing.assert_close(found[name], expected)
+
+
+# What is changed in place
+
+
+@torch.no_grad()
+def test_a_layer_that_writes_into_its_input_leaves_what_was_recorded_before() -> None:
+    torch.manual_seed(3)
+    model, seen = TransformerEncoder(11, 16, 24, 4, 2, 0.0).eval(), list[Tensor]()
+
+    def doubled(_module: object, given: tuple[Tensor, ...]) -> None:
+        seen.append(given[0].clone())
+        given[0].mul_(2)  # the stream itself
+
+    model.blocks[1].attention.register_forward_pre_hook(doubled)
+    with record(states=True) as trace:
+        model(TOKENS)
+    assert torch.equal(trace.states["encoder.0.residual"], seen[0])
+    assert [name for name in trace.states if name.startswith("encoder.1.")] == ["encoder.1.residual"]
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("how", ["add_", "+="])
+def test_a_part_that_is_added_in_place_is_recorded_and_edited(how: str) -> None:
+    torch.manual_seed(3)
+    model, plain = (TransformerEncoder(11, 16, 24, 4, 2, 0.0, options=BlockOptions(norm_first=True)) for _ in "ab")
+    plain.load_state_dict(model.state_dict())
+
+    def added(block: Any) -> Callable[..., Tensor]:
+        def forward(X: Tensor, *_: object, **_more: object) -> Tensor:
+            for branch in (lambda Y: block.attention(Y, Y, Y), block.ffn):
+                Y = branch(block.addnorm1.ln(X))
+                if how == "add_":
+                    X.add_(Y)
+                else:
+                    X += Y
+            return X
+
+        return forward
+
+    model.eval(), plain.eval()
+    for block in (*model.blocks, *plain.blocks):
+        block.forward = added(block)
+    with record(states=True) as trace:
+        output = model(TOKENS)
+    states = trace.states
+    total = states["encoder.0.residual"] + states["encoder.1.attention"] + states["encoder.1.mlp"]
+    torch.testing.assert_close(total, states["encoder.1.residual"])
+    plain.blocks[1].attention.register_forward_hook(lambda _m, _i, output: torch.zeros_like(output))
+    with intervene({"encoder.1.attention": zero()}):
+        edited = model(TOKENS)
+    torch.testing.assert_close(edited, plain(TOKENS))
+    assert not torch.equal(edited, output)
+
+
+@torch.no_grad()
+def test_neurons_whose_output_is_changed_in_place_are_not_edited(encoder: TransformerEncoder) -> None:
+    """An edit would lose the change."""
+    encoder.blocks[1].ffn.dense2.register_forward_hook(lambda _m, _i, output: output.mul_(0.5))
+    with record(states=True) as trace:
+        encoder(TOKENS)
+    assert "encoder.1.neurons" not in trace.states
+    edits = {"encoder.1.neurons": zero()}
+    with pytest.raises(ValueError, match=r"no attention or state at encoder.1.neurons"), intervene(edits):
+        encoder(TOKENS)
+
+
+COPIERS: list[Callable[[Trace, Path], object]] = [
+    lambda trace, path: save_trace(trace, path / "trace.safetensors"),
+    lambda trace, _: trace.text(1),
+    lambda trace, _: trace.to("cpu"),
+    lambda trace, _: pickle.dumps(trace),
+    lambda trace, _: copy.deepcopy(trace),
+]
+
+
+@torch.no_grad()
+def test_a_state_that_was_changed_is_refused(encoder: TransformerEncoder, tmp_path: Path) -> None:
+    outputs = list[Tensor]()
+    encoder.blocks[0].ffn.register_forward_hook(lambda _m, _i, output: outputs.append(output))
+    with record(states=True) as trace:
+        encoder(TOKENS, LENGTHS)
+    outputs[0].add_(1)
+    of_states: list[Callable[[Trace, Path], object]] = [
+        lambda trace, _: trace.states["encoder.0.mlp"],
+        lambda trace, _: list(trace.states.values()),
+        lambda trace, _: Trace.merge({"a": trace}),
+        lambda trace, _: trace.stitched(),
+    ]
+    for read in (*of_states, *COPIERS):
+        with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+            read(trace, tmp_path)
+    assert torch.is_tensor(trace.states["encoder.1.mlp"])
+    assert "MB" in repr(trace)
+
+
+@pytest.mark.parametrize("changed", ["queries", "keys", "mask", "bias"])
+def test_a_call_that_was_changed_is_refused(changed: str, tmp_path: Path) -> None:
+    held = {name: torch.randn(2, 1, 3, 2) for name in ("queries", "keys", "values")}
+    held |= {"mask": torch.tensor([True, True, False]).repeat(2, 1, 3, 1), "bias": torch.zeros(1, 1, 3, 3)}
+    with record() as trace:
+        attend(**held)
+    held[changed].zero_()
+    for read in (lambda trace, _: trace["attention.0"].weights(), *COPIERS):
+        with pytest.raises(ValueError, match="was changed in place after it was recorded"):
+            read(trace, tmp_path)

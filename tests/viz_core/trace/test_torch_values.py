@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.viz_core.trace.test_torch_models import HEADS, Block, D, HandAttn, encoder, padded
+from tests.viz_core.trace.test_torch_models import HEADS, Block, D, encoder, padded
 from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum
 from viz_core.trace import gate, head_outputs, intervene, mean, mean_outputs, off, patch, record
 
@@ -149,6 +149,20 @@ def test_weights_in_the_graph_of_a_layer(needs: str | None, unbatched: bool) -> 
     torch.testing.assert_close(gradient, upstream @ values.mT, atol=1e-5, rtol=1e-4)
 
 
+def test_weights_in_the_graph_of_a_whole_model_whose_fast_path_would_be_open() -> None:
+    X, model = torch.randn(2, 5, D), encoder().eval().requires_grad_(False)
+    plain = model(X)
+    with record(differentiable=True, torch_calls=model) as trace:
+        output = model(X)
+    torch.testing.assert_close(output, plain, atol=1e-5, rtol=1e-4)
+    for call in trace:
+        (gradient,) = torch.autograd.grad(output[0, 0, 0], call.graph_weights, retain_graph=True)
+        assert gradient.any(), call.site
+    refused = pytest.raises(ValueError, match="expected no intervene block")
+    with refused, record(differentiable=True, torch_calls=model), intervene({"encoder.0.self": off(1)}, model):
+        model(X)
+
+
 @pytest.mark.parametrize("shape", [(), (HEADS,), (2, HEADS), (3, 2, HEADS)])
 def test_weights_in_the_graph_of_the_kernel(shape: tuple[int, ...]) -> None:
     q, k, v = (torch.randn(*shape, 5, 8, requires_grad=True) for _ in range(3))
@@ -160,23 +174,3 @@ def test_weights_in_the_graph_of_the_kernel(shape: tuple[int, ...]) -> None:
     expected = torch.autograd.grad(plain.square().sum(), [q, k, v])
     found = torch.autograd.grad(output.square().sum(), [q, k, v, trace[0].graph_weights])
     torch.testing.assert_close(found[:3], expected)
-
-
-def test_weights_in_the_graph_of_whole_models() -> None:
-    X = torch.randn(2, 5, D)
-    model = encoder().eval().requires_grad_(False)  # the fast path would be open
-    plain = model(X)
-    with record(differentiable=True, torch_calls=model) as trace:
-        output = model(X)
-    torch.testing.assert_close(output, plain, atol=1e-5, rtol=1e-4)
-    for call in trace:
-        (gradient,) = torch.autograd.grad(output[0, 0, 0], call.graph_weights, retain_graph=True)
-        assert gradient.any(), call.site
-    by_hand = nn.ModuleList([HandAttn()])
-    with record(differentiable=True, torch_calls=by_hand) as trace:
-        output, _ = by_hand[0](X)
-    (gradient,) = torch.autograd.grad(output.square().sum(), trace["encoder.0.self"].graph_weights)
-    assert gradient.shape == (2, HEADS, 5, 5)
-    refused = pytest.raises(ValueError, match="expected no intervene block")
-    with refused, record(differentiable=True, torch_calls=model), intervene({"encoder.0.self": off(1)}, model):
-        model(X)

@@ -12,38 +12,18 @@ from hypothesis import strategies as st
 from torch import Tensor
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.viz_core.trace.attention_cases import CASES, B, H, K, Q, brute_force, random_bias, tensors, with_an_empty_row
+from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, tensors, with_an_empty_row
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.attention.linear import LinearOperator
 from viz_core.maps.measures import scaled_rows, total_variation, weight_shares
 from viz_core.trace import AttentionCall, attend, attention_weights, record
-from viz_core.trace import weights as weights_module
 from viz_core.trace.linear_rule import LinearRule
-from viz_core.trace.weights import causal_mask, row_softmax
+from viz_core.trace.weights import causal_mask
 from viz_core.view.components import view_words
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.payload import View
 from viz_core.view.requests import MapRequest, in_signed_bytes
 from viz_core.view.responses import answer
-
-
-@pytest.mark.parametrize("case", CASES)
-def test_weights_are_those_of_double_loops(case: str) -> None:
-    (queries, keys, _), options = CASES[case]
-    expected = brute_force(queries, keys, **options)
-    torch.testing.assert_close(attention_weights(queries, keys, **options).double(), expected, atol=1e-6, rtol=0)
-    exact = attention_weights(queries.double(), keys.double(), **options)
-    assert exact.dtype == torch.float64
-    torch.testing.assert_close(exact, expected, atol=1e-12, rtol=0)
-
-
-@pytest.mark.parametrize("case", [case for case in CASES if "soft cap" not in case])
-def test_torchs_kernel_pools_by_these_weights(case: str) -> None:
-    """With the rows of an identity matrix for values, what the fused kernel gives back is its weights."""
-    (queries, keys, _), options = CASES[case]
-    values = torch.eye(keys.shape[2]).expand(*keys.shape[:2], -1, -1)
-    pooled = attend(queries, keys, values, **options)
-    torch.testing.assert_close(attention_weights(queries, keys, **options), pooled, atol=1e-6, rtol=0)
 
 
 @settings(max_examples=60, deadline=None)
@@ -114,17 +94,6 @@ def test_gradients_are_those_of_finite_differences(case: str) -> None:
 
 
 @pytest.mark.parametrize("path", ["softcap", "differentiable"])
-def test_attend_in_float64_stays_in_float64(path: str) -> None:
-    queries, keys, values = doubles(heads=2, key_heads=2)
-
-    def output(*leaves: Tensor) -> Tensor:
-        with record(differentiable=path == "differentiable"):
-            return attend(*leaves, mask=with_an_empty_row(), softcap=0.9 if path == "softcap" else None)
-
-    assert torch.autograd.gradcheck(output, (queries, keys, values), fast_mode=True)
-
-
-@pytest.mark.parametrize("path", ["softcap", "differentiable"])
 @pytest.mark.parametrize("case", ["mask", "bias of -inf"])
 def test_a_query_that_sees_nothing_gives_and_gets_zeros(path: str, case: str) -> None:
     leaves = [t.clone().requires_grad_() for t in tensors()]
@@ -177,27 +146,6 @@ def test_a_causal_mask_of_some_rows_is_those_rows_of_it(num_queries: int, num_ke
     assert torch.equal(causal_mask(num_queries, num_keys), whole)
     for rows in (slice(0, 1), slice(1, 3), slice(0, None, 2), slice(2, 2)):
         assert torch.equal(causal_mask(num_queries, num_keys, rows=rows), whole[rows])
-
-
-def test_the_softmax_of_a_row() -> None:
-    scores = torch.tensor([[0.0, 0.0], [-torch.inf, 3.0], [-torch.inf, -torch.inf], [1000.0, 1000.0]])
-    assert torch.equal(row_softmax(scores), torch.tensor([[0.5, 0.5], [0.0, 1.0], [0.0, 0.0], [0.5, 0.5]]))
-
-
-def test_empty_rows_are_searched_only_where_a_mask_can_leave_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A causal mask leaves every query its own key, unless there are more queries than keys."""
-    searched: list[tuple[int, ...]] = []
-    softmax = weights_module.row_softmax
-    monkeypatch.setattr(weights_module, "row_softmax", lambda scores: searched.append(scores.shape) or softmax(scores))
-    queries, keys = torch.randn(1, 2, 5, 4), torch.randn(1, 2, 7, 4)
-    with record() as trace:
-        attend(queries, keys, keys, causal=True, site="a")
-        attend(keys, queries, queries, causal=True, site="b")
-    own, few = trace["a"].weights(), trace["a"].weights(queries=slice(0, 5, 2))
-    assert torch.equal(few, own[:, :, ::2])
-    assert searched == [(1, 2, 3, 7)]  # of rows that are not neighbours
-    assert not trace["b"].weights()[:, :, :2].any()
-    assert len(searched) == 2
 
 
 def rule(n: int, *, erases: bool, seed: int = 0, groups: int = 2, heads: int = 4, strong: float = 1.0) -> LinearRule:
@@ -291,11 +239,6 @@ def test_long_decays_neither_overflow_nor_fade() -> None:
     )
     last = constant.rows(slice(0, 1), slice(2999, 3000))[0, 0, 0]
     torch.testing.assert_close(last[-3:], torch.tensor([-2.0, -1.0, 0.0]).exp())
-
-
-def test_scores_are_refused() -> None:
-    with pytest.raises(ValueError, match="expected weights that are the softmax of scores, got a rule"):
-        rule(3, erases=True).scores(slice(0, 1), slice(0, 3))
 
 
 def test_shares_of_signed_weights() -> None:
