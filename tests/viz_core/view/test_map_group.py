@@ -16,25 +16,28 @@ from tests.viz_core.trace.test_weights import rule
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.word_maps import merge_words
-from viz_core.pretrained import Translation, load
+from viz_core.pretrained import load
 from viz_core.trace import AttentionCall, attend, record, record_weights
 from viz_core.view.components import view_words
 from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import KeysRequest, MapRequest, PartError, Pin, RowsRequest
-from viz_core.view.responses import every_request
-from viz_core.view.shipped import linked_sentences, open_translation, token_names, translation_groups
+from viz_core.view.shipped import linked_sentences, open_translation, token_names
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 
 def test_thumbnails_are_the_overview_in_eight_bits():
-    group = make_group(80, 70)
+    """Of one row of a batch."""
+    with record() as trace:
+        queries, keys = torch.randn(2, 3, 80, 8), torch.randn(2, 3, 70, 8)
+        attend(queries, keys, keys, site="decoder.0.cross")
+    group = make_group(80, 70, calls=tuple(trace), row=1)
     for layer, call in enumerate(group.calls):
         thumbnails = group.picture(layer).thumbnails
         assert thumbnails.shape == (3, 64, 64)
         # One byte is round(255 sqrt(w)): half a step of it either way.
-        expected = call.overview(64)[0].sqrt()
+        expected = call.overview(64)[1].sqrt()
         torch.testing.assert_close(thumbnails / 255, expected, atol=0.5 / 255 + 1e-6, rtol=0)
 
 
@@ -62,15 +65,6 @@ def test_cross_maps_are_of_two_sequences_even_if_equally_long():
     assert not make_group(6, 6, "cross").on_itself
     assert not make_group(6, 5, "self").on_itself
     assert make_group(6, 6, "cross").picture(0).fingerprints[0].get("diagonal") is None
-
-
-def test_row_picks_the_sentence_of_a_batch():
-    with record() as trace:
-        queries, keys = torch.randn(2, 3, 5, 8), torch.randn(2, 3, 7, 8)
-        attend(queries, keys, keys, site="decoder.0.cross")
-    group = make_group(5, 7, calls=tuple(trace), row=1)
-    expected = trace["decoder.0.cross"].overview(64)[1].sqrt()
-    torch.testing.assert_close(group.picture(0).thumbnails / 255, expected, atol=0.5 / 255 + 1e-6, rtol=0)
 
 
 def test_a_restarted_process_gives_no_stamp_again():
@@ -188,25 +182,6 @@ def test_error_rates_of_alignments_are_shown_as_accuracies():
         assert shown == [(1 - written, 1 - read) for written, read in errors[layer]]
 
 
-LABELS = {name: name.title() for name in ("encoder-self", "decoder-self", "cross", "english", "french", "written")}
-
-
-@pytest.fixture(scope="module")
-def translation() -> Translation:
-    return load("transformer-en-fr").translate("The black cat is sleeping on my bed.")
-
-
-def test_every_kind_of_map_has_every_layer_and_its_own_tokens(translation: Translation) -> None:
-    encoder, decoder, cross = translation_groups(translation, LABELS)
-    assert [call.site for call in encoder.calls] == ["encoder.0.self", "encoder.1.self", "encoder.2.self"]
-    assert [call.site for call in decoder.calls] == ["decoder.0.self", "decoder.1.self", "decoder.2.self"]
-    assert [call.site for call in cross.calls] == ["decoder.0.cross", "decoder.1.cross", "decoder.2.cross"]
-    assert encoder.query_tokens == encoder.key_tokens == translation.source_tokens
-    assert (decoder.query_tokens, decoder.key_tokens) == (translation.target_tokens, translation.decoder_tokens)
-    assert (cross.query_tokens, cross.key_tokens) == (translation.target_tokens, translation.source_tokens)
-    assert decoder.key_tokens[0] == "<bos>"
-
-
 START = ViewState("self", 1, 2, display=DisplayOptions(mode="picture"))
 
 
@@ -229,11 +204,6 @@ def view(group: MapGroup) -> View:
     return View([group, make_group(7, 5)], view_words())
 
 
-def test_tokens_are_named_by_row_and_column() -> None:
-    assert token_names((2, 2), 3) == ("[CLS]", "[REG 1]", "[REG 2]", "1, 1", "1, 2", "2, 1", "2, 2")
-    assert token_names((1, 2), 0) == ("1, 1", "1, 2")
-
-
 def test_a_picture_of_another_size_is_refused() -> None:
     with pytest.raises(ValueError, match="expected 8 queries and keys, its special tokens and patches, got 7 and 7"):
         picture_group(image=MapPicture(np.zeros((8, 12, 3), np.uint8), (2, 3), 2))
@@ -253,11 +223,6 @@ def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(vie
                 assert torch.equal(decoded.parts[f"token 0 self {layer} q{token}"], expected)
 
 
-def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
-    parts = decode_view(encode_view(view, START, known=True, wants=read_requests("token 0 self 1 k5"))).parts
-    assert torch.equal(parts["token 0 self 1 k5"], group.calls[1].weights()[0, :, :, 5])
-
-
 @pytest.mark.parametrize(
     "name",
     ["image 0 cross", "image 1 self", "token 0 self 2 q0", "token 0 self 0 q7", "token 0 self 0 z1", "token 0 no 0 q0"],
@@ -265,12 +230,6 @@ def test_who_looks_at_a_token(view: View, group: MapGroup) -> None:
 def test_what_is_not_there_is_named_as_missing(view: View, name: str) -> None:
     decoded = decode_view(encode_view(view, START, known=True, wants=read_requests(name)))
     assert decoded.header["missing"] == [name]
-
-
-def test_a_file_holds_the_picture_and_the_class_tokens_look(view: View) -> None:
-    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= set(
-        map(str, every_request(view.groups, (), 0))
-    )
 
 
 def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:

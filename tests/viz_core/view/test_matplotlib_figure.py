@@ -1,6 +1,5 @@
 """The open map as a figure: its cells are the weights' colours, its tokens and caption stand beside them."""
 
-import itertools
 import re
 import xml.etree.ElementTree as ET
 import zlib
@@ -20,12 +19,12 @@ from tests.viz_core.view.attention_groups import make_group
 from viz_core import view
 from viz_core.runtime.assets import Provenance
 from viz_core.view.components import view_words
-from viz_core.view.matplotlib_figure import _colours, grid_figure, map_figure
+from viz_core.view.matplotlib_figure import grid_figure, map_figure
 from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState
-from viz_core.view.visible_map import fill, lines, panels, visible_map
+from viz_core.view.visible_map import visible_map
 
 START = ViewState("cross", 1, 2)
 PIECES = {"query_words": (0, 1, 1, 2, 3), "key_words": (0, 0, 1, 2, 3, 4, 5)}
@@ -127,26 +126,6 @@ def test_side_by_side_draws_both_and_a_difference_is_one() -> None:
     np.testing.assert_array_equal(difference, maps[1][2] - maps[0][1])
 
 
-def test_a_difference_of_two_texts_is_over_tokens_that_stand_for_each_other(tmp_path: Path) -> None:
-    """And its colours end at the largest there is."""
-    group = make_group(3, 4, query_tokens=("a", "b", "c"))
-    second = make_group(4, 4, query_tokens=("a", "x", "c", "d"))
-    one, other = (each.calls[0].weights(head=0)[0].numpy() for each in (group, second))
-    state = ViewState("cross", 0, 0, display=DisplayOptions(compare="difference", other="1.0.0"))
-    shown = AttentionView([group], state, [second], ("A", "B"))
-    axes = map_figure(shown.view, state).axes[0]
-    found = np.ma.filled(axes.collections[0].get_array(), np.nan)
-    np.testing.assert_array_equal(found[:3], one - other[:3])
-    assert np.isnan(found[3]).all()
-    assert [label.get_text() for label in axes.get_yticklabels()] == ["a", "b | x", "c", "∅ | d"]
-    largest = np.abs(one - other[:3]).max()
-    assert axes.collections[0].norm.vmax == pytest.approx(largest)
-    shown.save(tmp_path / "map.svg")
-    caption = " ".join("".join(ET.parse(tmp_path / "map.svg").getroot().itertext()).split())
-    wanted = [f"{largest:.3g}", "end at the largest difference here", "matched by the fewest insertions"]
-    assert [text for text in wanted if text not in caption] == []
-
-
 def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
     group = make_group(5, 7, provenance=Provenance("some-model", "1a2b", "Hi."))
     (mosaic,) = grid_figure(View([group], view_words()), START).axes[0].images
@@ -172,25 +151,11 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
         AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
 
 
-@pytest.mark.parametrize("scale", ["linear", "sqrt", "log"])
-def test_differences_grow_alike_on_both_sides_of_zero(scale: str) -> None:
-    norm, _, _ = _colours(DisplayOptions(scale=scale), True, np.array([1.0]))
-    x = np.array([-1, -0.25, -1e-5, 0, 1e-5, 0.25, 1])
-    grown = {"linear": abs(x), "sqrt": abs(x) ** 0.5, "log": np.clip(1 + np.log10(abs(x) + 1e-30) / 4, 0, 1)}[scale]
-    np.testing.assert_allclose(norm(x), 0.5 + np.sign(x) * grown / 2, atol=1e-9)
-
-
 @pytest.mark.parametrize("name", ["map", "map.jpg", "map.svg.gz", ".html"])
 def test_no_other_file_is_written(name: str, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"path: expected a name that ends in .html, .ipynb, .svg, .pdf, .png, got"):
         view(torch.eye(3)).save(tmp_path / name)
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr("viz_core.view.save.find_spec", lambda _: None)
-    with pytest.raises(ImportError, match=r"pip install 'attention-atlas\[notebook\]'"):
-        view(torch.eye(3)).save(tmp_path / "map.svg")
 
 
 def test_what_is_drawn_is_what_is_shown() -> None:
@@ -226,28 +191,6 @@ def test_a_part_and_a_long_map() -> None:
     assert pooled.weights[2, 2] == weights[4, 6]
 
 
-@pytest.mark.parametrize(
-    ("language", "title", "heads"),
-    [
-        ("en", "Mean of 3 heads", "Heads: L1 h1, L1 h2, L1 h3."),
-        ("pt-BR", "Média de 3 cabeças", "Cabeças: L1 h1, L1 h2, L1 h3."),
-        ("zh-TW", "3 個頭的平均", "頭：L1 h1、L1 h2、L1 h3。"),
-    ],
-)
-def test_several_heads_are_named_in_a_row(language: str, title: str, heads: str) -> None:
-    group = make_group(5, 7, heads=4)
-    state = ViewState(group.id, 0, 0, display=DisplayOptions(heads="0.0_0.1_0.2"))
-    view = View((group,), view_words(language), language=language)
-    (shown,) = panels(view, state)
-    assert shown.title == title
-    assert lines(view, state, [shown])[0] == heads
-
-
-def test_words_go_by_their_number() -> None:
-    text = "{count} {count:head|heads} of {model}"
-    assert [fill(text, count=count, model="{count}") for count in (1, 2)] == ["1 head of {count}", "2 heads of {count}"]
-
-
 def text_sizes(pdf: bytes) -> set[float]:
     """The sizes of all text in a PDF, in points."""
     streams = re.findall(rb"stream\r?\n(.*?)\r?\nendstream", pdf, re.DOTALL)
@@ -275,17 +218,6 @@ def test_a_figure_fits_a_column_with_text_of_seven_points(options: dict[str, Any
         and not page.contains(*text.get_window_extent().max)
     ]
     assert outside == []
-
-
-def test_svg_names_fonts_for_those_who_lack_the_first(tmp_path: Path) -> None:
-    view(torch.eye(3)).figure(font="STIXGeneral").savefig(tmp_path / "map.svg")
-    content = (tmp_path / "map.svg").read_text("utf-8")
-    fonts = re.findall(r"font-size: 7px; font-family: ([^;\"]+)", content)
-    assert fonts
-    assert all(each.startswith("'STIXGeneral', 'DejaVu Sans'") and each.endswith("sans-serif") for each in fonts)
-    assert "<image" not in content
-    with pytest.raises(ValueError, match="font: expected the name of an installed font, got 'No such'"):
-        view(torch.eye(3)).figure(font="No such")
 
 
 def test_a_block_has_the_weights_of_its_rows_and_keys() -> None:
@@ -317,10 +249,3 @@ def test_a_block_has_the_weights_of_its_rows_and_keys() -> None:
 def test_what_a_figure_cannot_show_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AttentionView([make_group(5, 7)], START).figure(**options)
-
-
-def test_as_many_tokens_are_named_as_have_room() -> None:
-    axes = view(torch.rand(80, 80).softmax(-1)).figure(width_mm=84).axes[0]
-    boxes = [label.get_window_extent() for label in axes.get_yticklabels()]
-    assert 10 < len(boxes) < 40
-    assert all(above.y0 >= below.y1 for above, below in itertools.pairwise(boxes))

@@ -76,18 +76,20 @@ def test_a_message_that_names_no_head_is_none(groups, message):
     assert read_message(message, groups, DEFAULT) is None
 
 
-@pytest.mark.parametrize("pins", ["q1", {}, ["v0"], ["k5"], ["q1", "k1"], [["q1"]], ["q1"] * 3 + ["x"], [1]])
-def test_a_message_keeps_its_head_where_its_pins_are_gone(groups, pins):
-    message = {"group": "cross", "layer": 0, "head": 2, "pins": pins}
-    assert read_message(message, groups, DEFAULT) == ViewState("cross", 0, 2)
-
-
 @pytest.mark.parametrize(
-    "display", [3, {"mode": 3}, {"mode": "x"}, {"heads": "9.9"}, {"nothing": "x"}, {"zoom": "<script>"}, {3: "map"}]
+    ("field", "value"),
+    [
+        *(("pins", pins) for pins in ("q1", {}, ["v0"], ["k5"], ["q1", "k1"], [["q1"]], ["q1"] * 3 + ["x"], [1])),
+        *(
+            ("display", display)
+            for display in (3, {"mode": 3}, {"mode": "x"}, {"heads": "9.9"}, {"no": "x"}, {3: "map"})
+        ),
+        ("display", {"zoom": "<script>"}),
+    ],
 )
-def test_a_message_keeps_its_head_where_its_look_is_none(groups, display):
-    message = {"group": "cross", "layer": 0, "head": 2, "display": display}
-    assert read_message(message, groups, DEFAULT) == ViewState("cross", 0, 2)
+def test_a_message_keeps_its_head_where_its_pins_or_look_are_none(groups, field, value):
+    message = {"group": "cross", "layer": 0, "head": 2, field: value}
+    assert read_message(message, groups, replace(DEFAULT, pins=())) == ViewState("cross", 0, 2)
 
 
 def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:
@@ -126,19 +128,13 @@ def test_pins_and_look_change_by_themselves() -> None:
         ({"site": "decoder.2.self"}, "site: expected one of decoder.0.self, .*decoder.1.cross, got 'decoder.2.self'"),
         ({"site": "decoder.0.cross"}, "head: expected 0 to 1 of decoder.0.cross, got 3"),
         ({"head": 4}, "head: expected 0 to 3 of decoder.0.self, got 4"),
-        ({"head": -1}, "head: expected 0 to 3 of decoder.0.self, got -1"),
         ({"head": True}, "head: expected 0 to 3 of decoder.0.self, got True"),
-        ({"pins": 3}, "pins: expected 'q0' to 'q4', .*got 3"),
-        ({"display": {"scale": 3}}, "scale: expected sqrt.linear.log, got '3'"),
         ({"display": "log"}, "display: expected DisplayOptions or some of its fields, as {'scale': 'log'}, got 'log'"),
         ({"pins": ["q5"]}, "pins: expected 'q0' to 'q4', or 'k0' to 'k4', all on one side, got \\['q5'\\]"),
         ({"pins": ["q0", "k0"]}, "all on one side"),
-        ({"pins": "third"}, "got 'third'"),
-        ({"pins": ["q0"] * 2 + [f"q{i}" for i in range(100)]}, "pins: expected"),
         ({"display": {"mode": "upside down"}}, "mode: expected map"),
         ({"display": {"colour": "red"}}, "display: expected some of mode, .*, got colour"),
         ({"display": {"mode": "picture"}}, "display: expected one of heads that there are"),
-        ({"display": {"heads": "5.5"}}, "display: expected one of heads that there are"),
     ],
 )
 def test_what_is_not_there_is_refused_with_what_is(change: dict[str, object], message: str) -> None:
