@@ -21,7 +21,7 @@ from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import BlockOptions
 from viz_core.positional.rotary import Rotary
-from viz_core.trace import Trace, intervene, load_trace, off, record, save_trace
+from viz_core.trace import Trace, intervene, off, record
 
 PLACES = {"query": 3, "key": 1}
 
@@ -209,18 +209,6 @@ def test_a_long_text_before_which_there_is_padding() -> None:
     trace = recorded(model, {"input_ids": ids, "attention_mask": mask})
     found = score_attribution(model, trace, "decoder.1.self", 2, 33, 20, row=1)
     assert found.total == pytest.approx(found.score, rel=1e-5)
-
-
-def test_a_saved_recording_gives_the_same(tmp_path: Path) -> None:
-    model, _, clean, _, _ = made("llama")
-    trace = recorded(model, clean)
-    save_trace(trace, tmp_path / "trace.safetensors")
-    site = "decoder.1.self", 3, 3, 1
-    found, again = (
-        score_attribution(model, each, *site) for each in (trace, load_trace(tmp_path / "trace.safetensors"))
-    )
-    assert torch.equal(found.terms, again.terms)
-    assert found.query_parts == again.query_parts
 
 
 def test_what_cannot_be_taken_apart_is_refused() -> None:

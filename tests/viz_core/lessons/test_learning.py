@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Generator
 
@@ -36,11 +36,9 @@ from viz_core.lessons.linear_attention import (
     model_layers,
     returned,
 )
-from viz_core.lessons.position_embeddings.scheme_parts import GridTerms, column_major
 from viz_core.lessons.relative_projection import projection_residual
 from viz_core.lessons.scoring_functions.score_contest import word_scores
-from viz_core.lessons.sinusoidal_encoding import lone_sine, single_precision
-from viz_core.positional import sinusoidal_rows, sinusoidal_table
+from viz_core.positional import sinusoidal_rows
 from viz_core.runtime.hooks import interruptible
 from viz_core.tasks import TASKS, Plan, Shape, TaskRun
 from viz_core.tasks.film import Film
@@ -78,12 +76,7 @@ def test_measures_of_each_shot_and_head() -> None:
     np.testing.assert_allclose(found["diagonal"][1, 0], [11 / 18, 1 / 3], atol=1e-3)
     np.testing.assert_allclose(found["first"][1, 0], [11 / 18, 2 / 3], atol=1e-3)
     np.testing.assert_allclose(found["entropy"][1, 0], [(1 + np.log2(3)) / 3, 0], atol=1e-2)
-
-
-def test_later_shots_alone_are_the_end_of_all() -> None:
-    film = made_film(MAPS, "aba", [0, 1])
-    for name, measured in head_measures(film, since=1).items():
-        np.testing.assert_array_equal(measured, head_measures(film)[name][1:])
+    np.testing.assert_allclose(shot_weights(made_film(MAPS, "aba", [0, 1]), 0).sum(dim=-1), 1, atol=1e-6)
 
 
 @pytest.mark.parametrize("read", ["abc", ["a", "?", "?"]])
@@ -91,25 +84,13 @@ def test_where_no_token_comes_twice_there_is_no_induction(read: str | list[str])
     assert "induction" not in head_measures(made_film(MAPS, read, [0, 1]))
 
 
-def test_rows_sum_to_one_again_after_rounding() -> None:
-    weights = shot_weights(made_film(MAPS, "aba", [0, 1]), 0)
-    np.testing.assert_allclose(weights.sum(dim=-1), 1, atol=1e-6)
-
-
 @pytest.mark.parametrize("task", TASKS)
 def test_every_task_has_a_plan_with_at_most_forty_shots(task: str) -> None:
     plan = plan_for(task, TINY, 400, 8, 3)
     assert (plan.task, plan.steps, plan.seed, plan.shape) == (task, 400, 3, TINY)
     assert plan.steps / plan.every <= 40
-
-
-def test_a_wide_model_learns_in_smaller_steps() -> None:
-    assert plan_for("copy", Shape(num_hiddens=256), 400, 8, 0).learning_rate == pytest.approx(5e-3 / 4)
-
-
-def test_lengths_that_a_task_has_not_are_left_out() -> None:
     run = TaskRun(Plan("look-up", TINY, longest=3))
-    assert [length for length, _ in right_by_length(run, (0, 2, 26, 30))] == [2, 26]
+    assert [length for length, _ in right_by_length(run, (0, 2, 26, 30))] == [2, 26], "lengths that the task has"
 
 
 def generator(seed: int = 0) -> Generator:
@@ -146,20 +127,14 @@ def test_a_layer_is_its_formula(rule: RecallRule) -> None:
 
 
 def test_a_run_depends_on_its_plan_alone_however_it_is_cut() -> None:
-    plan = RecallPlan(steps=4, seed=2)
+    plan = RecallPlan(steps=2, seed=2)
     whole, parts = RecallRun(plan), RecallRun(plan)
     losses = list(whole.advance())
-    assert losses == [*parts.advance(1), *parts.advance(2), *parts.advance()]
+    assert losses == [*parts.advance(1), *parts.advance()]
     assert whole.finished
-    assert list(whole.tests) == list(parts.tests) == [0, 1, 2, 3, 4]
-    torch.testing.assert_close(whole.tests[4], parts.tests[4], rtol=0, atol=0)
+    assert list(whole.tests) == list(parts.tests) == [0, 1, 2]
+    torch.testing.assert_close(whole.tests[2], parts.tests[2], rtol=0, atol=0)
     assert list(RecallRun(RecallPlan(steps=1, seed=3)).advance()) != losses[:1]
-
-
-def test_the_learning_rate_falls_to_zero_in_a_line() -> None:
-    run = RecallRun(RecallPlan(steps=4))
-    rates = [run.optimizer.param_groups[0]["lr"] for _ in run.advance()]
-    assert rates == pytest.approx([0.02, 0.015, 0.01, 0.005])
 
 
 def test_an_update_can_be_interrupted() -> None:
@@ -174,6 +149,7 @@ def test_an_update_can_be_interrupted() -> None:
     assert run.step == 1
 
 
+@settings(max_examples=25)
 @given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))
 def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: float) -> None:
     stream = draw_stream(seed)
@@ -183,6 +159,7 @@ def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: flo
     assert all(stream.last_written(letter, t) is not None for t, letter in enumerate(stream.wanted))
 
 
+@settings(max_examples=25)
 @given(seed=st.integers(0, 999), decay=st.floats(0.5, 1.0))
 def test_a_map_without_removal_misses_every_stream(seed: int, decay: float) -> None:
     stream = draw_stream(seed)
@@ -191,6 +168,7 @@ def test_a_map_without_removal_misses_every_stream(seed: int, decay: float) -> N
     assert forms.chunk_error < 1e-12
 
 
+@settings(max_examples=25)
 @given(seed=st.integers(0, 999), time=st.integers(0, TOKENS - 1))
 def test_the_delta_rule_returns_what_was_just_written(seed: int, time: int) -> None:
     stream, apart = draw_stream(seed), draw_stream(seed, orthogonal=True)
@@ -205,19 +183,13 @@ def test_retention_is_its_formula() -> None:
     assert decay_by_age(2, 3)[1].tolist() == [1, 63 / 64, (63 / 64) ** 2]
 
 
-def test_layers_of_models_are_counted() -> None:
-    rows = {row.model: row for row in model_layers()}
-    assert rows.keys() == CONFIGURATIONS.keys()
-    assert all(0 < row.linear <= row.layers for row in rows.values())
-    assert rows["Mamba-2"].linear == rows["Mamba-2"].layers
-
-
 def test_rules_of_models_are_those_that_their_layers_were_checked_against() -> None:
     """`tests/viz_core/hub/test_linear_attention.py` compares maps of tiny models of each family with their own rule."""
     names = {"delta": "gated delta rule", "decay": "lightning attention", "gated-decay": "state-space duality"}
     for module, _, rule in CONFIGURATIONS.values():
         family = "qwen3_5_text" if module == "qwen3_5" else module
         assert HYBRIDS[family][1] == names[rule]
+    assert all(0 < row.linear <= row.layers for row in model_layers())
 
 
 def test_costs_by_hand() -> None:
@@ -226,31 +198,12 @@ def test_costs_by_hand() -> None:
     assert cost == (24, 24, 12, 4)
 
 
-@pytest.mark.parametrize(("d", "odd"), [(4, 5), (5, 5)])
-def test_half_a_pair_breaks_the_length_of_rows(d: int, odd: int) -> None:
-    table = lone_sine(50, d)
-    assert table.shape == (50, odd)
-    assert float((table.square().sum(dim=1) - odd // 2).abs().max()) > 1e-4
-
-
-def test_single_precision_keeps_lengths_and_loses_angles() -> None:
-    table, exact = single_precision(2000, 32), sinusoidal_table(2000, 32, dtype=torch.float64)
-    assert float((table.square().sum(dim=1) - 16).abs().max()) < 1e-12
-    assert 1e-6 < float((table - exact).abs().max()) < 2e-4
-
-
 def test_the_other_sign_moves_back() -> None:
     places = torch.arange(20)
     assert float(projection_residual(0, 8, places, mirrored=True).max()) < 1e-12
     back, on = (sinusoidal_rows(places + step, 8, dtype=torch.float64) for step in (-3, 3))
     found = projection_residual(3, 8, places, mirrored=True)
     assert found == pytest.approx((back - on).abs().amax(dim=1).numpy(), abs=1e-12)
-
-
-def test_columns_laid_out_first_land_on_other_cells() -> None:
-    column = torch.tensor([[1.0, 2.0, 3.0], [1.0, 2.0, 3.0]])
-    terms = GridTerms(column.long(), column.long(), torch.zeros(2, 3), column)
-    assert column_major(terms).total.tolist() == [[1, 1, 2], [2, 3, 3]]
 
 
 def test_two_words_become_the_number_the_layer_uses() -> None:

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
-from dataclasses import replace
-
 import pytest
 import torch
 from hypothesis import given, settings
@@ -13,7 +9,6 @@ from hypothesis import strategies as st
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.lessons import multi_head as steps_module
 from viz_core.lessons.bahdanau import decoder_steps, erased_error, weights_by_formula
 from viz_core.lessons.heads.uniform import uniform_masses
 from viz_core.lessons.multi_head import (
@@ -86,30 +81,6 @@ def test_queries_contexts_and_choices_follow_from_the_states(attends: Translator
     torch.testing.assert_close(steps.queries[1:], states[0, :-1], atol=1e-6, rtol=0)
 
 
-def test_the_likeliest_words_come_in_order(attends: Translator) -> None:
-    steps = decoder_steps(attends, attends.translate("Go.", max_new_tokens=2))
-    likeliest = steps.likeliest(0, 4)
-    assert len(likeliest) == 4
-    assert [p for _, p in likeliest] == sorted((p for _, p in likeliest), reverse=True)
-    assert likeliest[0][0] == int(steps.probabilities[0].argmax())
-    assert len(steps.likeliest(0, 10**6)) == attends.tokenizer.get_vocab_size()
-
-
-def test_the_residual_is_that_of_the_formula_pair_by_pair(attends: Translator) -> None:
-    result = attends.translate("Where is the cat?", max_new_tokens=5)
-    steps = decoder_steps(attends, result)
-    another = replace(steps, queries=steps.queries + 0.5)  # a residual well above rounding
-    attention = attends.model.decoder.attention
-    W_q, W_k, w_v = (layer.weight.double() for layer in (attention.W_q, attention.W_k, attention.w_v))
-    keys = attends.model.encoder(torch.tensor([result.source_ids])).outputs[0].double()
-    recorded = result.trace["decoder.0.cross"].weights(head=0)[0].double()
-    worst = 0.0
-    for t, query in enumerate(another.queries.double()):
-        scores = torch.stack([w_v[0] @ torch.tanh(W_q @ query + W_k @ key) for key in keys])
-        worst = max(worst, float((recorded[t] - scores.softmax(dim=0)).abs().max()))
-    assert weights_by_formula(attends, result, another)[1] == pytest.approx(worst, rel=1e-9)
-
-
 def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Translator, attends: Translator) -> None:
     result = plain.translate("Where is the cat?", max_new_tokens=5)
     assert result.trace.sites == ()
@@ -119,26 +90,11 @@ def test_the_plain_decoder_has_a_bottleneck_and_the_other_has_not(plain: Transla
         decoder_steps(plain, result)
 
 
-def test_shares_of_three_words_under_a_causal_mask() -> None:
-    """Rows of the map: 1; 1/2, 1/2; 1/3, 1/3, 1/3."""
-    found = uniform_masses(["a", "b", "a"], causal=True)
-    expected = {"previous": (1 / 2 + 1 / 3) / 2, "next": 0.0, "diagonal": (1 + 1 / 2 + 1 / 3) / 3}
-    expected |= {"first": (1 + 1 / 2 + 1 / 3) / 3, "same-word": 1 / 3, "induction": 1 / 3}
-    assert found.keys() == expected.keys()
-    for name, (mass, chance) in found.items():
-        assert mass == pytest.approx(expected[name], abs=1e-6)
-        assert chance == pytest.approx(expected[name], abs=1e-12)
-
-
+@settings(max_examples=30)
 @given(st.lists(st.sampled_from(["the", "cat", ".", ","]), min_size=1, max_size=12), st.booleans())
 def test_what_is_measured_is_what_is_counted(words: list[str], causal: bool) -> None:
     for name, (mass, chance) in uniform_masses(words, causal).items():
         assert mass == pytest.approx(chance, abs=1e-6), name
-
-
-def test_no_words_are_refused() -> None:
-    with pytest.raises(ValueError, match="queries and keys"):
-        uniform_masses([])
 
 
 @settings(max_examples=25)
@@ -186,27 +142,6 @@ def test_masked_softmax_step_by_step() -> None:
     assert torch.equal(multi_head_steps(layer, X).masked, multi_head_steps(layer, X).scores)
 
 
-SOURCE = inspect.getsource(multi_head_steps)
-START = SOURCE.rindex('"""')  # of the code, after the words
-LEFT = ", ".join(re.findall(r"^    (\w+(?:, \w+)*) = ", SOURCE[START:], re.MULTILINE))
-MADE = [name for name in LEFT.split(", ") if name not in {"softmax", "n"}]
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("name", MADE)
-def test_a_wrong_step_does_not_arrive_where_the_layer_does(name: str, causal: bool) -> None:
-    """The walk's own code, with one line after the step that adds noise to it."""
-    line = re.search(rf"^    (?:\w+, )*{name}(?:, \w+)* = .*\n", SOURCE[START:], re.MULTILINE)
-    assert line is not None
-    after = START + line.end()
-    wrong = SOURCE[:after] + f"    {name} = {name} + torch.rand_like({name})\n" + SOURCE[after:]
-    scope = dict(vars(steps_module))
-    exec(compile("from __future__ import annotations\n" + wrong, "wrong", "exec"), scope)
-    layer, X = MultiHeadAttention(8, 2), torch.randn(2, 5, 8)
-    assert walk_residual(layer, multi_head_steps(layer, X, causal)) < 1e-6
-    assert walk_residual(layer, scope["multi_head_steps"](layer, X, causal)) > 1e-3
-
-
 @pytest.mark.parametrize(("width", "heads", "sharpness"), [(8, 8, 8.0), (64, 8, 2.0), (512, 1, 8.0), (512, 64, 8.0)])
 def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, heads: int, sharpness: float) -> None:
     layer, X = fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None]
@@ -214,14 +149,6 @@ def test_rounding_stays_within_its_bound_and_the_bound_stays_small(width: int, h
     bound = rounding_bound(steps)
     assert max(*residuals(layer, steps), walk_residual(layer, steps)) <= bound
     assert bound < 1e-3 * float(steps.output.abs().max())
-
-
-@pytest.mark.parametrize(("width", "heads"), [(64, 8), (256, 4), (512, 64)])
-@pytest.mark.parametrize("sharpness", [1.0, 3.0])
-def test_fresh_scores_are_as_sharp_as_requested(width: int, heads: int, sharpness: float) -> None:
-    steps = multi_head_steps(fresh_layer(width, heads, sharpness), random_tokens(64, width).X[None])
-    assert float(steps.scores.std()) == pytest.approx(sharpness, rel=0.15)
-    assert float(steps.values.std()) == pytest.approx(1, rel=0.1)
 
 
 @pytest.mark.parametrize("block", [0, 1])
@@ -236,12 +163,6 @@ def test_a_trained_layer_sees_and_does_what_it_does_in_the_model(translator: Tra
     steps = multi_head_steps(layer, tokens.X[None])
     torch.testing.assert_close(steps.weights, trace[f"encoder.{block}.self"].weights(), atol=1e-6, rtol=0)
     assert (steps.call.site, steps.call.layer) == (f"encoder.{block}.self", block)  # as the model calls it
-
-
-def test_long_texts_are_cut_and_say_so(translator: Translator) -> None:
-    tokens = trained_input(translator, "The cat is on the bed. " * 5, 0, 8)
-    assert (len(tokens.labels), tokens.X.shape[0]) == (8, 8)
-    assert tokens.total > 8
 
 
 def test_by_hand() -> None:

@@ -23,7 +23,7 @@ from viz_core.maps.contributions import (
 )
 from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.anatomy import output_projection
-from viz_core.trace import AttentionCall, Trace, gate, intervene, load_trace, off, record, recording_values, save_trace
+from viz_core.trace import AttentionCall, Trace, gate, intervene, load_trace, record, recording_values, save_trace
 
 
 def shares_of(call: AttentionCall, W_o: nn.Linear) -> torch.Tensor:
@@ -69,15 +69,6 @@ def test_projections_of_other_models_are_found_by_their_sites(family: str) -> No
         rows = own.weights().sum(dim=-1) > 0  # no row of padding alone
         expected = shares_of(own, W_o)[rows]
         torch.testing.assert_close(found[site].weights()[rows], expected, atol=1e-6, rtol=1e-4)
-
-
-def test_a_head_that_is_off_brings_nothing() -> None:
-    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0).eval()
-    with intervene({"encoder.1.self": off(3)}), record(values=True) as trace, torch.no_grad():
-        encoder(torch.randint(0, 20, (1, 5)), None)
-    found = contribution_shares(trace, encoder)["encoder.1.self"].weights()
-    assert not found[:, 3].any()
-    assert found[:, :3].sum() == pytest.approx(15, abs=1e-4)
 
 
 def test_a_translator_with_additive_attention_shows_the_length_of_each_state_it_reads() -> None:
