@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 
 import pytest
 import torch
@@ -123,37 +122,6 @@ def test_additive_scores_by_hand() -> None:
     torch.testing.assert_close(output, torch.tensor([[[10 * 0.821007 + 20 * 0.178993]]]), atol=2e-5, rtol=0)
 
 
-def test_keys_projected_once_give_the_same_as_keys_projected_each_time() -> None:
-    layer = AdditiveAttention(5, 3, 7).eval()
-    queries, keys, values = torch.randn(2, 3, 5), torch.randn(2, 4, 3), torch.randn(2, 4, 6)
-    lengths = torch.tensor([2, 4])
-    projected = layer.W_k(keys)
-    steps = [layer.pool(layer.weigh(queries[:, i : i + 1], projected, lengths), values) for i in range(3)]
-    torch.testing.assert_close(torch.cat(steps, dim=1), layer(queries, keys, values, lengths))
-
-
-Q, K = torch.zeros(2, 1, 5), torch.zeros(2, 4, 3)
-X = torch.zeros(2, 3, 4)
-DOT, ADDITIVE = DotProductAttention(), AdditiveAttention(5, 3, 7)
-REFUSED: list[tuple[Callable[[], Tensor], str]] = [
-    (lambda: ADDITIVE(K, K, K), r"queries: expected shape \(batch, n, 5\), got \(2, 4, 3\)"),
-    (lambda: ADDITIVE(Q, Q, Q), r"keys: expected shape \(batch, n, 3\), got \(2, 1, 5\)"),
-    (lambda: ADDITIVE(Q, K, Q), r"expected one value for each key, got shapes \(2, 4, 3\), \(2, 1, 5\)"),
-    (lambda: ADDITIVE(Q, K, K, torch.tensor([1, 2, 3])), r"valid_lens: expected shape \(2,\) or \(2, 1\), got \(3,\)"),
-    (lambda: DOT(X, torch.zeros(2, 3, 5), X), "expected queries and keys of one width, got 4 and 5"),
-    (lambda: DOT(X, X, torch.zeros(2, 2, 4)), r"expected one value for each key, got shapes .*3, 4\) and .*2, 4\)"),
-    (lambda: DOT(X, X[:1], X[:1]), "expected queries and keys of one batch size, got 2 and 1"),
-    (lambda: DOT(X, X, X, torch.tensor([3])), r"valid_lens: expected shape \(2,\) or \(2, 3\), got \(1,\)"),
-]
-
-
-@pytest.mark.parametrize(("call", "message"), REFUSED)
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_what_does_not_fit_is_refused(call: Callable[[], Tensor], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()
-
-
 numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=7)
 
 
@@ -209,38 +177,12 @@ def test_a_gaussian_reaches_every_key_however_far() -> None:
     assert single.item() == 5
 
 
-def test_no_query_is_no_answer() -> None:
-    y_hat, weights = nadaraya_watson(f64(1, 2), f64(1, 2), torch.empty(0, dtype=torch.float64), gaussian())
-    assert y_hat.shape == (0,)
-    assert weights.shape == (0, 2)
-
-
 def test_the_recorder_hears_the_weights() -> None:
     x, y = noisy_points(5)
     with record() as trace:
         _, weights = nadaraya_watson(x, y, f64(1, 2, 3), boxcar, site="kernel")
     assert trace.sites == ("kernel",)
     torch.testing.assert_close(trace["kernel"].weights()[0, 0], weights.float())
-
-
-def test_refuses(shapes_unchecked: None) -> None:
-    with pytest.raises(ValueError, match="at least one key, got none"):
-        nadaraya_watson(f64(), f64(), f64(1), boxcar)
-    with pytest.raises(ValueError, match=r"one value for each key, got keys \(2,\), values \(1,\) and queries \(1,\)"):
-        nadaraya_watson(f64(1, 2), f64(1), f64(1), boxcar)
-    with pytest.raises(ValueError, match=r"one width, got keys \(2, 3\), values \(2,\) and queries \(1, 2\)"):
-        nadaraya_watson(torch.zeros(2, 3), torch.zeros(2), torch.zeros(1, 2), boxcar)
-    with pytest.raises(ValueError, match=r"expected a number or a vector .* queries \(1, 2\)"):
-        nadaraya_watson(torch.zeros(2), torch.zeros(2), torch.zeros(1, 2), boxcar)
-    for kernel, why in (
-        (lambda u: -torch.ones_like(u), "finite values of at least 0, got -1"),
-        (lambda u: 1 / u, "finite values of at least 0, got inf"),  # at the key itself: its row came out as NaN
-        (lambda u: u * torch.nan, "finite values of at least 0, got nan"),  # came out as zeros, as if out of reach
-        (lambda u: u[:, :1], r"a value for each of \(1, 2\), got float64 of shape \(1, 1\)"),  # served every key
-        (lambda _: None, r"a value for each of \(1, 2\), got NoneType"),
-    ):
-        with pytest.raises(ValueError, match=f"kernel: expected {why}"):
-            nadaraya_watson(f64(1, 2), f64(1, 1), f64(1), kernel)
 
 
 def test_keys_and_values_may_be_vectors() -> None:
@@ -290,14 +232,6 @@ def test_a_width_stretches_every_kernel(width: float, distance: float) -> None:
     for kernel in KERNELS.values():
         stretched = with_width(kernel, width)(u)
         torch.testing.assert_close(stretched, kernel(u / width), rtol=1e-9, atol=1e-300)
-
-
-@pytest.mark.parametrize("width", [0.0, -1.0, math.nan, math.inf])
-def test_a_width_must_be_positive(width: float) -> None:
-    with pytest.raises(ValueError, match="sigma: expected a positive number, got"):
-        gaussian(width)
-    with pytest.raises(ValueError, match="width: expected a positive number, got"):
-        with_width(boxcar, width)
 
 
 def test_the_books_curve() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 from transformers.models.qwen3_next.modeling_qwen3_next import (
@@ -54,6 +54,7 @@ def gates(*numbers: float) -> Tensor:
 
 
 @rules
+@settings(max_examples=30)
 @given(n=st.integers(1, 12), size=st.integers(1, 13), seed=st.integers(0, 1000))
 def test_the_three_forms_agree(rule: Rule, n: int, size: int, seed: int) -> None:
     *given_, values = inputs(n, seed)
@@ -169,28 +170,3 @@ def test_gradients_of_recurrence_and_chunks_agree(rule: Rule) -> None:
         assert (a is None) == (b is None)
         if a is not None and b is not None:
             torch.testing.assert_close(a, b)
-
-
-REFUSED: dict[str, tuple[Callable[[], object], str]] = {
-    "shapes": (lambda: linear_attention(torch.ones(1, 1, 2, 3), torch.ones(1, 1, 2, 4)), "of one shape"),
-    "no token": (lambda: linear_attention(*[torch.ones(1, 1, 0, 3)] * 2), "at least one token"),
-    "growth": (lambda: gated_decay(column(1), column(1), gates(0.1)), "at most 0"),
-    "nan": (lambda: delta_rule(column(1), column(1), gates(float("nan"))), "finite"),
-    "gate": (lambda: delta_rule(column(1), column(1), gates(1, 1)), "expected shape"),
-    "decay": (lambda: retention(column(1), column(1), torch.tensor([1.5]).double()), "at most 1"),
-    "decays": (lambda: retention(column(1), column(1), torch.tensor([0.5, 0.5]).double()), "one for each"),
-    "values": (lambda: linear_attention(column(1), column(1)).recurrent(column(1, 2)), "values: expected shape"),
-    "type": (lambda: linear_attention(column(1), column(1)).recurrent(column(1).float()), "one dtype"),
-    "size": (lambda: linear_attention(column(1), column(1)).chunked(column(1), 0), "at least 1"),
-    "lengths": (lambda: linear_attention(column(1), column(1), torch.tensor([2])), "from 0 to 1"),
-    "lengths of queries": (lambda: linear_attention(column(1), column(1), torch.tensor([[1]])), "each batch row"),
-    "mask": (lambda: linear_attention(column(1), column(1)).masked(torch.ones(1, 2).bool()), "mask: expected shape"),
-    "axes": (lambda: retention(torch.ones(2, 3), torch.ones(2, 3)), "expected"),
-}
-
-
-@pytest.mark.parametrize(("call", "message"), REFUSED.values(), ids=REFUSED)
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_what_cannot_be_computed_is_refused(call: Callable[[], object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        call()

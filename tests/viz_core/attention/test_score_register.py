@@ -8,7 +8,6 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
-from viz_core.attention.scores import batch_product, general_scores, scaled_dot_scores
 from viz_core.attention.scores.cosine import CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
 from viz_core.attention.scores.register import FUNCTIONS
@@ -199,17 +198,3 @@ def test_the_scale_is_at_most_100(log_scale: float, scale: float) -> None:
     with torch.no_grad():
         learned.log_scale.fill_(log_scale)
     assert learned().item() == pytest.approx(scale, rel=1e-5)
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_refuses_what_does_not_fit() -> None:
-    with pytest.raises(ValueError, match="expected as many columns in X as rows in Y, got 4 and 5"):
-        batch_product(torch.zeros(2, 3, 4), torch.zeros(2, 5, 6))
-    with pytest.raises(ValueError, match="expected batches of one size, got 2 and 1"):
-        batch_product(torch.zeros(2, 3, 4), torch.zeros(1, 4, 6))
-    with pytest.raises(ValueError, match=r"expected two batches of matrices, got shapes \(3, 4\) and \(4, 6\)"):
-        batch_product(torch.zeros(3, 4), torch.zeros(4, 6))
-    with pytest.raises(ValueError, match="expected queries and keys of one width, got 20 and 2"):
-        scaled_dot_scores(torch.zeros(2, 1, 20), torch.zeros(2, 10, 2))
-    with pytest.raises(ValueError, match=r"M: expected shape \(20, 2\), got \(2, 20\)"):
-        general_scores(torch.zeros(2, 1, 20), torch.zeros(2, 10, 2), torch.zeros(2, 20))

@@ -12,7 +12,6 @@ from tests.viz_core.models.test_transformer import (
     FFN,
     HEADS,
     SIZES,
-    VOCAB,
     WIDTH,
     copy_attention,
     copy_rest,
@@ -34,7 +33,6 @@ from viz_core.models.transformer_decoder import DecoderState
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,
-    PositionalEncoding,
     PositionScheme,
     RelativePositionEmbedding1d,
     Rotary,
@@ -177,19 +175,6 @@ def test_norm_first_stack_ends_with_a_norm() -> None:
     torch.testing.assert_close(steps[-1].output, encoder(ids))
 
 
-def test_the_book_s_stacks_have_no_other_parameters() -> None:
-    """A state dict of the book's loads into a stack whose options learn nothing, and the other way round."""
-    plain = TransformerEncoder(*SIZES, 0.0)
-    changed = TransformerEncoder(*SIZES, 0.0, options=BlockOptions(positions=Rotary(), window=2, softcap=3.0))
-    changed.load_state_dict(plain.state_dict(), strict=True)
-    plain.load_state_dict(changed.state_dict(), strict=True)
-    first = TransformerDecoder(*SIZES, 0.0, options=BlockOptions(norm_first=True))
-    assert first.state_dict().keys() - TransformerDecoder(*SIZES, 0.0).state_dict().keys() == {
-        "norm.weight",
-        "norm.bias",
-    }
-
-
 def test_masks_and_biases_reach_every_block() -> None:
     built = model()
     ids = random_ids(2, 5)
@@ -260,26 +245,3 @@ def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
     theirs.norm2.load_state_dict(block.ln2.state_dict())
     X = torch.randn(2, 5, 16)
     torch.testing.assert_close(block.eval()(X), theirs(X), atol=2e-5, rtol=0)
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize("build", [TransformerEncoder, TransformerDecoder])
-def test_wrong_options_are_refused(build: Callable[..., nn.Module]) -> None:
-    for positions in ("rotary", PositionalEncoding(WIDTH, 0.0), lambda: 3):
-        with pytest.raises(ValueError, match="positions: expected a scheme, as"):
-            build(*SIZES, 0.0, options=BlockOptions(positions=positions))
-    for ids in (random_ids(1, 5).float(), random_ids(1, 5)[0], random_ids(1, 5).bool()):
-        with pytest.raises(ValueError, match=r"X: expected (a tensor of integers|\(batch, n\)), got"):
-            build(*SIZES, 0.0).embed(ids)
-    with pytest.raises(ValueError, match=f"num_key_heads: expected a divisor of num_heads={HEADS}, got 2"):
-        build(*SIZES, 0.0, options=BlockOptions(num_key_heads=2))
-    with pytest.raises(TypeError, match="unexpected keyword"):
-        build(*SIZES, 0.0, options=BlockOptions(num_kv_heads=1))
-
-
-def test_more_steps_than_positions_learned() -> None:
-    encoder = TransformerEncoder(
-        VOCAB, WIDTH, FFN, HEADS, 1, 0.0, options=BlockOptions(positions=RelativePositionEmbedding1d(4, HEAD_DIM))
-    )
-    with pytest.raises(ValueError, match="num_keys: expected at most num_tokens=4, got 5"):
-        encoder(random_ids(1, 5))

@@ -144,13 +144,6 @@ def test_nothing_is_read_of_an_empty_source_row(bidirectional: bool) -> None:
 
 
 @pytest.mark.parametrize("decoder", EVERY_DECODER)
-def test_an_empty_source_row_does_not_crash(decoder: type[nn.Module]) -> None:
-    model = random_model(decoder)
-    logits = model(random_ids(2, 3), random_ids(2, 2), torch.tensor([0, 3]))
-    assert torch.isfinite(logits).all()
-
-
-@pytest.mark.parametrize("decoder", EVERY_DECODER)
 def test_select_reorders_and_repeats_rows(decoder: type[nn.Module]) -> None:
     model = random_model(decoder)
     source, target, lengths = random_ids(3, 5), random_ids(3, 2), torch.tensor([5, 2, 3])
@@ -170,15 +163,6 @@ def test_glorots_uniform_weights_as_in_the_book() -> None:
     ):
         bound = (6 / fans) ** 0.5
         assert 0.9 * bound < weight.abs().max() <= bound
-
-
-@pytest.mark.parametrize("decoder", [Seq2SeqAttentionDecoder, RNNSearchDecoder])
-def test_gradients_reach_every_parameter_of_the_attention_models(decoder: type[nn.Module]) -> None:
-    model = random_model(decoder).train().requires_grad_(True)
-    model(random_ids(2, 5), random_ids(2, 4), torch.tensor([5, 3])).square().sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None
-        assert parameter.grad.abs().sum() > 0, name
 
 
 WORDS, WIDTH, STATE = 17, 5, 6
@@ -212,12 +196,6 @@ def test_the_encoder_is_torchs_bidirectional_gru_over_the_valid_words(num_layers
         backward = states.unflatten(0, (num_layers, 2))[:, 1, 0]
         torch.testing.assert_close(found.hidden_state[:, row], backward)
         torch.testing.assert_close(backward[-1], outputs[0, 0, STATE:])  # the state at the first word
-
-
-def test_without_lengths_every_word_is_valid() -> None:
-    encoder, source = random_rnnsearch(1).encoder, random_words(3, 6)
-    for found, expected in zip(encoder(source), encoder(source, torch.tensor([6, 6, 6])), strict=True):
-        torch.testing.assert_close(found, expected)
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
@@ -254,13 +232,6 @@ def test_a_config_names_the_architecture() -> None:
     book = build_translation_model({"architecture": "seq2seq-attention", **same})
     assert type(book.decoder) is Seq2SeqAttentionDecoder
     assert not book.encoder.rnn.rnn.bidirectional
-
-
-def test_a_decoder_of_two_directions_refuses_an_encoder_of_one() -> None:
-    sizes = (WORDS, WIDTH, STATE, 1)
-    model = EncoderDecoder(Seq2SeqEncoder(*sizes), RNNSearchDecoder(*sizes))
-    with pytest.raises(ValueError, match="enc_outputs: expected"):
-        model(random_words(2, 3), random_words(2, 2))
 
 
 def test_without_a_key_for_the_end_each_row_attends_to_its_words() -> None:

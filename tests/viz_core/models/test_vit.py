@@ -11,7 +11,7 @@ from torch import Tensor
 
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder, share_embeddings
 from viz_core.models.anatomy import Step, encoder_steps, mean_norms, parameters_by_part, step_names
-from viz_core.models.patch_grid import interpolate_positions, resize_grid
+from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.vit import ViT
 
 SIZES = {
@@ -68,15 +68,6 @@ def test_a_state_dict_of_the_books_classes_loads_and_answers_alike(use_bias: boo
 # Positions
 
 
-def test_the_class_token_comes_first_and_the_patches_row_by_row() -> None:
-    model = ViT(**SIZES).eval()  # type: ignore[arg-type]
-    X = torch.randn(1, 3, 12, 12)
-    H = model.embed(X)
-    torch.testing.assert_close(H[:, :1], model.cls_token + model.pos_embedding[:, :1])
-    torch.testing.assert_close(H[:, 1:], model.patch_embedding(X) + model.pos_embedding[:, 1:])
-    assert torch.equal(model.embed(X, positions=False)[:, :1], model.cls_token)
-
-
 def test_interpolated_positions_keep_the_class_token_and_every_point_both_grids_share() -> None:
     """On a grid three times as fine, the middle of each three by three lies where a learned position does."""
     table = torch.randn(1, 12, 5)
@@ -89,17 +80,6 @@ def test_interpolated_positions_keep_the_class_token_and_every_point_both_grids_
     level = interpolate_positions(torch.full((1, 13, 5), 2.5), (4, 3), (7, 2))
     torch.testing.assert_close(level, torch.full((1, 15, 5), 2.5))
     assert interpolate_positions(positions, (4, 3), (4, 3)) is positions
-
-
-def test_a_grid_of_positions_is_brought_to_another_grid() -> None:
-    table = torch.randn(49, 8)
-    assert resize_grid(table, (7, 7), (7, 7)) is table
-    across = torch.arange(7.0).repeat(7)[:, None]  # each cell's column
-    wider = resize_grid(across, (7, 7), (7, 14)).reshape(7, 14)
-    torch.testing.assert_close(wider, wider[:1].expand(7, 14), atol=1e-4, rtol=0)
-    assert (wider[0].diff() > 0).all()
-    with pytest.raises(ValueError, match="expected 7 x 7 positions, got 48"):
-        resize_grid(table[:48], (7, 7), (6, 8))
 
 
 def test_another_size_is_answered_and_its_gradient_reaches_every_position() -> None:
@@ -116,38 +96,6 @@ def test_another_size_is_answered_and_its_gradient_reaches_every_position() -> N
 
 
 # What is refused
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"img_size": 13}, "patches of 4 x 4 pixels divide, got 13 x 13"),
-        ({"img_size": (12, 10)}, "patches of 4 x 4 pixels divide, got 12 x 10"),
-        ({"img_size": 0}, "img_size: expected one number or \\(height, width\\), each at least 1, got 0"),
-        ({"patch_size": (4, 4, 4)}, "patch_size: expected one number"),
-        ({"num_heads": 3}, "num_heads: expected a divisor of num_hiddens=16, got 3"),
-        ({"num_channels": 0}, "num_channels: expected at least 1, got 0"),
-    ],
-)
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_sizes_that_do_not_fit(changes: dict[str, object], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ViT(**{**SIZES, **changes})  # type: ignore[arg-type]
-
-
-@pytest.mark.parametrize(
-    ("shape", "message"),
-    [
-        ((1, 1, 12, 12), "expected pictures of shape \\(batch, 3, height, width\\), got \\(1, 1, 12, 12\\)"),
-        ((3, 12, 12), "expected pictures of shape"),
-        ((1, 3, 12, 14), "divide, got 12 x 14"),
-        ((1, 3, 0, 12), "divide, got 0 x 12"),
-    ],
-)
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_pictures_that_do_not_fit(shape: tuple[int, ...], message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        ViT(**SIZES)(torch.zeros(shape))  # type: ignore[arg-type]
 
 
 VOCAB, WIDTH, FFN, HEADS, BLOCKS = 11, 8, 12, 2, 2
@@ -208,10 +156,3 @@ def test_parameters_by_formula(use_bias: bool) -> None:
         "output": VOCAB,
     }
     assert sum(counts.values()) == sum(p.numel() for p in model.parameters())
-
-
-def test_matrices_that_are_not_shared_count_each() -> None:
-    model = EncoderDecoder(TransformerEncoder(*STACK_SIZES), TransformerDecoder(*STACK_SIZES))
-    counts = parameters_by_part(model)
-    assert counts["embedding"] == 2 * VOCAB * WIDTH
-    assert counts["output"] == VOCAB * WIDTH + VOCAB

@@ -17,8 +17,6 @@ SIZES = {
     "shared": SchemeSizes(LENGTH, WIDTH, HEADS, 2, 3),
     "per head": SchemeSizes(LENGTH, WIDTH, HEADS, 2, 3, per_head=True, max_distance=2, num_buckets=8),
 }
-LINKED = {"none", "sinusoidal", "learned", "absolute", "relative", "shaw", "relative-2d", "rotary", "alibi", "t5"}
-LINKED_TASKS = {"none", "sinusoidal", "learned", "relative", "rotary", "alibi", "t5"}
 
 every_scheme = pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
 every_size = pytest.mark.parametrize("sizes", SIZES.values(), ids=SIZES)

@@ -14,7 +14,6 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 
 from viz_core.positional import (
     PositionalEncoding,
-    angular_frequencies,
     apply_rotary,
     relative_projection,
     sinusoidal_table,
@@ -79,31 +78,6 @@ def test_dropout_acts_on_the_sum_and_only_in_training() -> None:
     assert torch.equal(encoding.eval()(X), total)
 
 
-@pytest.mark.parametrize(
-    ("width", "n", "offset", "message"),
-    [
-        (4, 11, 0, "at most max_len=10 positions, got 11"),
-        (4, 3, 8, "at most max_len=10 positions, got 11"),
-        (4, 1, -1, "offset: expected at least 0, got -1"),
-        (1, 3, 0, "expected width 4"),
-        (5, 3, 0, "expected width 4"),
-    ],
-)
-def test_encoding_refuses(width: int, n: int, offset: int, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        PositionalEncoding(4, max_len=10)(torch.zeros(2, n, width), offset)
-
-
-def test_table_refuses_impossible_sizes() -> None:
-    with pytest.raises(ValueError, match="num_positions: expected at least 0, got -1"):
-        sinusoidal_table(-1, 4)
-    with pytest.raises(ValueError, match="num_hiddens: expected at least 1, got 0"):
-        sinusoidal_table(3, 0)
-    for base in (0.0, -2.0, math.nan):
-        with pytest.raises(ValueError, match="base: expected a positive number"):
-            angular_frequencies(4, base)
-
-
 even_widths = st.integers(1, 8).map(lambda pairs: 2 * pairs)
 offsets = st.one_of(st.integers(-1000, 1000), st.floats(-1000, 1000))
 
@@ -124,15 +98,6 @@ def test_one_step_of_one_pair_by_hand() -> None:
     close(M, torch.tensor([[0.540302, 0.841471], [-0.841471, 0.540302]], dtype=torch.float64), atol=5e-7)
 
 
-def test_blocks_on_the_diagonal_and_zeros_elsewhere() -> None:
-    M, omega = relative_projection(3, 6, base=50.0), angular_frequencies(6, 50.0)
-    for r in range(6):
-        for c in range(6):
-            phase = 3 * omega[r // 2].item()
-            block = [[math.cos(phase), math.sin(phase)], [-math.sin(phase), math.cos(phase)]]
-            assert M[r, c].item() == pytest.approx(block[r % 2][c % 2] if r // 2 == c // 2 else 0.0, abs=1e-15)
-
-
 @settings(max_examples=40)
 @given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
 def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
@@ -147,20 +112,6 @@ def test_no_matrix_moves_the_lone_sine_of_an_odd_width() -> None:
     assert residual[2] > 1e-3
     with pytest.raises(ValueError, match="num_hiddens: expected an even number, got 3"):
         relative_projection(1, 3)
-
-
-@pytest.mark.parametrize(
-    ("offset", "d", "base", "message"),
-    [
-        (1, 0, 10000.0, "num_hiddens: expected at least 1, got 0"),
-        (math.nan, 4, 10000.0, "offset: expected a finite number, got nan"),
-        (math.inf, 4, 10000.0, "offset: expected a finite number, got inf"),
-        (1, 4, 0.0, "base: expected a positive number, got 0"),
-    ],
-)
-def test_refuses(offset: float, d: int, base: float, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        relative_projection(offset, d, base)
 
 
 rotary_widths = st.integers(1, 6).map(lambda pairs: 2 * pairs)
@@ -248,17 +199,3 @@ def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
     exact = by_complex_numbers(x.double(), positions, 10000.0, interleaved=True)
     eps = torch.finfo(dtype).eps
     torch.testing.assert_close(out.double(), exact, atol=4 * eps if dtype == torch.float32 else 1e-6, rtol=eps)
-
-
-def test_refuses_an_odd_width_and_a_bad_base() -> None:
-    with pytest.raises(ValueError, match=r"even d, got shape \(1, 1, 2, 3\)"):
-        apply_rotary(torch.zeros(1, 1, 2, 3), torch.arange(2))
-    with pytest.raises(ValueError, match="base: expected a positive number, got -1"):
-        apply_rotary(torch.zeros(1, 1, 2, 4), torch.arange(2), base=-1.0)
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize("shape", [(1,), (2,), (4,), (1, 3), (3, 2), (2, 3, 1), ()])
-def test_refuses_positions_that_do_not_fit(shape: tuple[int, ...]) -> None:
-    with pytest.raises(ValueError, match=r"positions: expected shape \(3,\) or \(2, 3\), got "):
-        apply_rotary(torch.zeros(2, 1, 3, 4), torch.zeros(shape))
