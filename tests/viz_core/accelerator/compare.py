@@ -6,10 +6,12 @@ with status 1 if one differs or fails.
 
 from __future__ import annotations
 
+import contextlib
 import sys
 import traceback
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import cycle
 from typing import Any
 
 import torch
@@ -17,7 +19,7 @@ from torch import Tensor, nn
 
 DEVICE, CASES = (sys.argv[1], sys.argv[2:]) if len(sys.argv) > 1 else ("standin", [])
 if DEVICE == "standin":
-    from tests.viz_core.accelerator.standin import register
+    from tests.viz_core.accelerator.standin import MixedDevicesError, register
 
     register()
 
@@ -269,15 +271,14 @@ def _(device: str) -> Result:
 
 @case("learning tasks")
 def _(device: str) -> Result:
+    """Each task with one way to tell places."""
     found: Result = {}
-    for name, task in TASKS.items():
+    for (name, task), positions in zip(TASKS.items(), cycle(POSITIONS), strict=False):
         examples = task.draw(torch.Generator().manual_seed(3), 4, task.shortest + 1)
-        for positions in POSITIONS:
-            model = seeded(partial(TaskTransformer, len(task.tokens), Shape(positions=positions)), device)
-            scores, right = model.predictions(*(part.to(device) for part in examples))
-            nn.functional.cross_entropy(scores, right).backward()
-            found[f"{name} {positions}"] = scores
-            found[f"{name} {positions} gradient"] = next(model.parameters()).grad
+        model = seeded(partial(TaskTransformer, len(task.tokens), Shape(positions=positions)), device)
+        scores, right = model.predictions(*(part.to(device) for part in examples))
+        nn.functional.cross_entropy(scores, right).backward()
+        found |= {name: scores, f"{name} gradient": next(model.parameters()).grad}
     return found
 
 
@@ -308,6 +309,10 @@ def main() -> None:
     here = viz_core.runtime.device.available_devices
     viz_core.runtime.device.available_devices = lambda: (DEVICE.partition(":")[0], *here())  # type: ignore[assignment]
     failed = 0
+    if DEVICE == "standin":  # else it would not show what was left on the CPU
+        with contextlib.suppress(MixedDevicesError):
+            torch.ones(2, device=DEVICE) + torch.ones(2)
+            raise SystemExit("a tensor on the CPU met one of the device")
     for name in CASES or CASES_BY_NAME:
         try:
             faults = list(differences(CASES_BY_NAME[name]("cpu"), CASES_BY_NAME[name](DEVICE)))

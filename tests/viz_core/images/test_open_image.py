@@ -1,6 +1,5 @@
 """Every hostile file is opened upright or answered with a sentence."""
 
-import io
 import warnings
 from functools import lru_cache
 from typing import Any
@@ -203,13 +202,6 @@ CLAIMS = {
 def test_what_claims_much_is_judged_by_its_header(claim: str) -> None:
     with bounded(), pytest.raises(PictureError):
         open_picture(CLAIMS[claim])
-
-
-def test_an_animation_of_many_frames_is_its_first() -> None:
-    frames = [Image.new("L", (8, 8), number % 256) for number in range(300)]
-    file = io.BytesIO()
-    frames[0].save(file, "GIF", save_all=True, append_images=frames[1:])
-    assert as_rgb(open_picture(file.getvalue())).size == (8, 8)
 
 
 def opens_or_says_why(content: bytes) -> None:

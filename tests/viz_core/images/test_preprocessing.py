@@ -174,10 +174,6 @@ def test_a_long_animation_is_sampled_evenly_from_first_to_last() -> None:
     assert found.seconds == pytest.approx(1.5)
 
 
-def test_frames_without_a_duration_last_a_tenth_of_a_second() -> None:
-    assert open_video([animation("GIF", 3)]).times == pytest.approx((0, 0.1, 0.2))
-
-
 def test_pictures_are_frames_one_a_second() -> None:
     found = open_video([still(COLOURS[0]), still(COLOURS[1], name="JPEG"), still(COLOURS[2], name="GIF")])
     assert found.times == (0, 1, 2)
@@ -225,15 +221,6 @@ def test_frames_given_as_pictures() -> None:
 def test_a_rate_of_frames_is_above_0(fps: float) -> None:
     with pytest.raises(ValueError, match="fps: expected"):
         Video.of([Image.new("L", (4, 4))] * 2, fps=fps)
-
-
-def test_a_picture_that_ends_before_its_first_frame_is_cut_short(monkeypatch: pytest.MonkeyPatch) -> None:
-    def end(*_: object) -> None:
-        raise EOFError
-
-    monkeypatch.setattr("PIL.GifImagePlugin.GifImageFile.load", end)
-    with pytest.raises(PictureError, match="cut short"):
-        open_picture(still(COLOURS[0], name="GIF"))
 
 
 @pytest.mark.parametrize("names", [["frame10.png", "frame2.png", "frame1.png", "Frame02b.png"]])

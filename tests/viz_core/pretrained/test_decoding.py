@@ -115,9 +115,8 @@ def sources(batch: int = 6, n: int = 5) -> tuple[Tensor, Tensor]:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("seed", range(3))
-def test_greedy_is_the_argmax_of_whole_passes(seed: int) -> None:
-    model = transformer(seed)
+def test_greedy_is_the_argmax_of_whole_passes() -> None:
+    model = transformer(0)
     source, lengths = sources()
     found = greedy_search(model, source, lengths, SPECIAL, 12)
     for row in range(len(source)):
@@ -138,23 +137,6 @@ def test_rows_end_by_themselves() -> None:
 
     assert search_with(greedy_search, scripted(rule), [0, 1, 5, 2], 4) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
     assert search_with(beam_search, scripted(rule), [0, 1, 5, 2], 4, 1, 0.0) == [[2], [3, 2], [3, 4, 5, 3], [3, 4, 2]]
-
-
-def test_rows_that_have_ended_are_not_decoded_further() -> None:
-    """But where logits are asked for all stay, as edits may be meant for one row and not another."""
-    calls: list[int] = []
-
-    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
-        calls.append(source)
-        return [0.0, 0.0, *(1.0 if t == (EOS if len(prefix) == source else 3) else 0.0 for t in WORDS)]
-
-    found = search_with(greedy_search, scripted(rule), [3, 0, 1, 3], 9)
-    assert calls == [3, 0, 1, 3, 3, 1, 3, 3, 3, 3, 3]
-    calls.clear()
-    logits: list[Tensor] = []
-    assert search_with(greedy_search, scripted(rule), [3, 0, 1, 3], 9, logits) == found
-    assert calls == [3, 0, 1, 3] * 4
-    assert [each.argmax(dim=-1).tolist() for each in logits] == found
 
 
 def test_search_stops_when_every_row_has_ended() -> None:
@@ -250,24 +232,6 @@ def test_the_logits_kept_are_those_of_one_pass_over_what_was_found(seed: int, be
         forced = torch.tensor([[BOS, *ids[:-1]]])
         once = model(source[row : row + 1], forced, lengths[row : row + 1])[0]
         torch.testing.assert_close(logits, once, atol=1e-5, rtol=1e-5)
-
-
-def test_nothing_is_asked_after_the_last_hypothesis_has_ended() -> None:
-    """One ends at the first step and one at the second: no third step, however long a sentence may be."""
-    lengths: list[int] = []
-
-    def rule(source: int, prefix: tuple[int, ...]) -> list[float]:
-        lengths.append(len(prefix))
-        return [0.0, 0.0, 4.0, 5.0, -9.0, -9.0] if not prefix else [0.0, 0.0, 9.0, -9.0, -9.0, -9.0]
-
-    assert search_with(beam_search, scripted(rule), [0], 1000, 2, 1.0) == [[3, EOS]]
-    assert max(lengths) == 1
-
-
-@pytest.mark.parametrize("beam", [0, -1])
-def test_beam_needs_a_width(beam: int) -> None:
-    with pytest.raises(ValueError, match=f"beam: expected at least 1, got {beam}"):
-        search_with(beam_search, scripted(noise), [0], 3, beam)
 
 
 # Batches

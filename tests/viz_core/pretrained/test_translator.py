@@ -3,7 +3,6 @@
 import copy
 import dataclasses
 import math
-from concurrent.futures import ThreadPoolExecutor
 from itertools import pairwise
 
 import pytest
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 
 from viz_core.pretrained import TextError, Translator
 from viz_core.pretrained.tokenization import join_pieces
-from viz_core.pretrained.translation import WordProbability, likeliest_others, word_probabilities
+from viz_core.pretrained.translation import likeliest_others, word_probabilities
 from viz_core.trace import record
 
 SENTENCE = "The cat is on the bed."
@@ -77,46 +76,6 @@ def test_length_is_bounded_by_the_source(translator: Translator) -> None:
     assert len(result.target_ids) == 2 * len(result.source_ids) + 20
 
 
-def test_the_same_twice_and_in_eight_threads(translator: Translator) -> None:
-    sentences = ["Go.", SENTENCE, "I don't know.", "She reads a book."]
-
-    def answer(i: int) -> tuple[str, float, torch.Tensor]:
-        result = translator.translate(sentences[i % 4], max_new_tokens=8)
-        return result.text, result.log_probability, result.trace["decoder.1.cross"].weights()
-
-    serial = [answer(i) for i in range(4)]
-    with ThreadPoolExecutor(8) as threads:
-        for i, (text, log_probability, weights) in enumerate(threads.map(answer, range(24))):
-            assert (text, log_probability) == serial[i % 4][:2]
-            assert torch.equal(weights, serial[i % 4][2])
-
-
-@pytest.mark.parametrize("text", ["", "   ", "\t\n\r", "\u200b\u00ad", "\x00\x07\x1b", "\u202f\u00a0", "\ud800"])
-def test_nothing_to_translate(translator: Translator, text: str) -> None:
-    with pytest.raises(TextError, match="There is nothing to translate yet: type an English sentence."):
-        translator.translate(text)
-
-
-def test_too_many_characters(translator: Translator) -> None:
-    with pytest.raises(TextError, match="This text has 2,001 characters; at most 2,000 can be translated."):
-        translator.translate("a" * 2001)
-    assert translator.translate("cat " * 500, max_new_tokens=1).num_unknown == 0
-
-
-def test_too_many_tokens(translator: Translator) -> None:
-    with pytest.raises(TextError, match=r"This text has 1,000 tokens; the model takes at most 511."):
-        translator.translate("3 " * 1000)
-    assert len(translator.encode("3 " * 511)) == 512
-
-
-@pytest.mark.parametrize(
-    "text", ["😀🎉", "👩‍👩‍👧", "שלום עולם", "مرحبا بالعالم", "\u202eשלום\u202c", "猫は静か", "!!!", "☃ ☂"]
-)
-def test_text_without_a_known_word(translator: Translator, text: str) -> None:
-    with pytest.raises(TextError, match="The model knows no word or sign in this text."):
-        translator.translate(text)
-
-
 @pytest.mark.parametrize("text", ["The cat 😀", "The cat שלום", "\u202eThe cat\u202c猫"])
 def test_unknown_among_known_is_counted(translator: Translator, text: str) -> None:
     result = translator.translate(text, max_new_tokens=2)
@@ -141,18 +100,6 @@ def test_markup_is_text_like_any_other(translator: Translator, text: str) -> Non
     assert ids[-1] == translator.special.eos
     assert not {translator.special.pad, translator.special.bos, translator.special.eos} & set(ids[:-1])
     assert result.trace["encoder.0.self"].num_keys == len(result.source_tokens)
-
-
-@pytest.mark.parametrize("count", [0, -1, 257])
-def test_max_new_tokens_has_a_range(translator: Translator, count: int) -> None:
-    with pytest.raises(ValueError, match=f"max_new_tokens: expected 1 to 256, got {count}"):
-        translator.translate("Go.", max_new_tokens=count)
-
-
-@pytest.mark.parametrize("beam", [0, -1, 17])
-def test_beam_has_a_range(translator: Translator, beam: int) -> None:
-    with pytest.raises(ValueError, match=f"beam: expected 1 to 16, got {beam}"):
-        translator.translate("Go.", beam=beam)
 
 
 def test_texts_alone_are_those_of_the_recorded_translations(translator: Translator) -> None:
@@ -196,20 +143,6 @@ def test_words_and_rivals_by_hand() -> None:
     assert [rival.text for rival in stop.rivals] == ["<eos>", "!"]
     assert [word.is_uncertain for word in (le, chat, stop)] == [False, True, False]
     assert len(word_probabilities(PIECES, WORDS, LOG_P, OTHERS, count=2)[1].rivals) == 2
-
-
-@pytest.mark.parametrize(("p", "is_uncertain"), [(0.5, False), (0.4999, True), (1.0, False)])
-def test_hesitating_begins_below_half(p: float, is_uncertain: bool) -> None:
-    assert WordProbability("chat", p, (("chat", p),), ()).is_uncertain is is_uncertain
-
-
-def test_the_likeliest_others_by_hand() -> None:
-    log_p = torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.15, 0.05]]).log()
-    found = likeliest_others(log_p, [3, 0], never=[2], count=2)
-    assert [[i for i, _ in step] for step in found] == [[1, 0], [1, 3]]
-    assert [math.exp(p) for step in found for _, p in step] == pytest.approx([0.2, 0.1, 0.1, 0.05])
-    assert [len(step) for step in likeliest_others(log_p, [3, 0], count=9)] == [3, 3]
-    assert torch.equal(log_p, torch.tensor([[0.1, 0.2, 0.3, 0.4], [0.7, 0.1, 0.15, 0.05]]).log()), "not written into"
 
 
 @given(st.integers(0, 2**16), st.lists(st.booleans(), min_size=1, max_size=7))
@@ -267,3 +200,26 @@ def test_a_translations_words_are_those_of_its_own_pass(translator: Translator) 
 )
 def test_pieces_are_read_together(pieces: list[str], text: str) -> None:
     assert join_pieces(pieces) == text
+
+
+NOTHING = "There is nothing to translate yet: type an English sentence."
+UNKNOWN = "The model knows no word or sign in this text."
+REFUSED: list[tuple[str, dict[str, int], str]] = [
+    *((text, {}, NOTHING) for text in ("", "   ", "\t\n\r", "\u200b\u00ad", "\x00\x07\x1b", "\u202f\u00a0", "\ud800")),
+    *((text, {}, UNKNOWN) for text in ("😀🎉", "👩‍👩‍👧", "שלום עולם", "\u202eשלום\u202c", "猫は静か", "!!!", "☃ ☂")),
+    ("a" * 2001, {}, "This text has 2,001 characters; at most 2,000 can be translated."),
+    ("3 " * 1000, {}, "This text has 1,000 tokens; the model takes at most 511."),
+    *(("Go.", {"max_new_tokens": n}, f"max_new_tokens: expected 1 to 256, got {n}") for n in (0, -1, 257)),
+    *(("Go.", {"beam": n}, f"beam: expected 1 to 16, got {n}") for n in (0, -1, 17)),
+]
+
+
+@pytest.mark.parametrize(("text", "options", "message"), REFUSED)
+def test_what_cannot_be_translated(translator: Translator, text: str, options: dict[str, int], message: str) -> None:
+    with pytest.raises(ValueError if options else TextError, match=message):
+        translator.translate(text, **options)
+
+
+def test_the_longest_text_is_translated(translator: Translator) -> None:
+    assert translator.translate("cat " * 500, max_new_tokens=1).num_unknown == 0
+    assert len(translator.encode("3 " * 511)) == 512

@@ -149,30 +149,15 @@ def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: st
         Shape(**sizes)
 
 
-@pytest.mark.parametrize(
-    ("task", "steps", "length", "settings"),
-    [
-        ("copy", 120, 3, {}),
-        ("brackets", 120, 3, {}),
-        ("add", 250, 1, {"learning_rate": 5e-3, "batch_size": 128}),
-    ],
-)
+@pytest.mark.parametrize("task", ["copy", "brackets"])
 @pytest.mark.usefixtures("shapes_unchecked")
-def test_each_task_is_learned_to_its_bar(task: str, steps: int, length: int, settings: dict[str, float]) -> None:
+def test_a_task_is_learned_to_its_bar(task: str) -> None:
     """19 of 20 right, by a small model, at one short length; the chapter measures recorded runs of the others."""
     shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
-    sizes = {"shortest": length, "longest": length, "steps": steps, "every": steps}
-    run = finished(Plan(task, shape, warm_up=20, **{"learning_rate": 1e-2, **sizes, **settings}))
+    sizes = {"shortest": 3, "longest": 3, "steps": 120, "every": 120}
+    run = finished(Plan(task, shape, warm_up=20, learning_rate=1e-2, **sizes))
+    assert run.snapshots[0].accuracy < 0.75
     assert run.accuracy() >= 0.95
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_of_what_is_looked_up_it_learns_first_that_it_stands_there() -> None:
-    """One of the two digits, and of chance also right where it says the other: 0.5 + 0.5 / 10, not 0.95."""
-    shape = Shape(num_layers=2, num_heads=2, num_hiddens=32, positions="learned")
-    run = finished(Plan("look-up", shape, steps=120, every=120, shortest=2, longest=2, learning_rate=1e-2, warm_up=20))
-    assert run.snapshots[0].accuracy < 0.2
-    assert run.accuracy() >= 0.45
 
 
 PLAN = Plan("repeat", Shape(num_heads=2, num_hiddens=32), steps=5, every=2, batch_size=4, longest=5)
