@@ -25,7 +25,7 @@ with chapter.card("main"):
         choice, broken = choose_reaction(chapter)
     chapter.side_by_side(broken, partial(main_figure, chapter, choice))
 
-chapter.exercise("how-many")
+chapter.exercise("which-maps")
 chapter.takeaways()
 chapter.next()
 
