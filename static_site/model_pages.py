@@ -118,7 +118,12 @@ def common_data(
         "words": filled | sentences,
         "viewWords": {name: shown[name] for name in WORD_NAMES},
         "measures": [
-            {"name": each.name, "unit": each.unit, "target": each.target and asdict(each.target)}
+            {
+                "name": each.name,
+                "unit": each.unit,
+                "names": each.names_heads,
+                "target": each.target and asdict(each.target),
+            }
             for each in MEASURES.values()
         ],
         "separators": SEPARATORS.pattern,

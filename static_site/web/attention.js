@@ -55,7 +55,8 @@ const FORMULAS = {
     const marginal = Array.from({ length: columns }, (_, column) => mean(Array.from({ length: rows }, (_, row) => weights[row * columns + column])));
     return Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - mean(entropies));
   },
-  distance: ({ columns, image }, _, weights) => (image ? meanDistance(weights, columns, image) : null),
+  distance: ({ columns, image }, _, weights) => (image ? overPatches(weights, columns, image, distanceOfRow) : null),
+  nearby: ({ columns, image }, _, weights) => (image ? overPatches(weights, columns, image, nearbyOfRow) : null),
 };
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -94,7 +95,7 @@ export function separatorsOf(pattern, tokens) {
 
 /** The measure that names what a head attends to (viz_core/maps/fingerprints.py), or null. */
 export function patternOf(register, { clear }, measures) {
-  const named = register.filter(({ name, target, unit }) => (target || unit === "accuracy") && measures[name] >= clear);
+  const named = register.filter(({ name, names }) => names && measures[name] >= clear);
   return named.reduce((best, { name }) => (best && measures[best] >= measures[name] ? best : name), null);
 }
 
@@ -109,23 +110,25 @@ export function openingHead(register, patterns, maps, info) {
   return [head, named[head]];
 }
 
-/** Mean distance from a patch to the patches it attends to, in patches (Dosovitskiy 2021, figure 7). */
-function meanDistance(weights, columns, { grid: [height, width], special }) {
-  let [total, attending] = [0, 0];
+/** Mean over patches of a number of each one's [weight, distance] to all patches; null is left out. */
+function overPatches(weights, columns, { grid: [height, width], special }, ofRow) {
   const place = (patch) => [Math.floor(patch / width), patch % width];
-  for (let from = 0; from < height * width; from += 1) {
-    const [row, column] = place(from);
-    let [sum, mass] = [0, 0];
-    for (let to = 0; to < height * width; to += 1) {
-      const [otherRow, otherColumn] = place(to);
-      const weight = weights[(special + from) * columns + special + to];
-      mass += weight;
-      sum += weight * Math.hypot(row - otherRow, column - otherColumn);
-    }
-    if (mass > 0) [total, attending] = [total + sum / mass, attending + 1];
-  }
-  return total / Math.max(1, attending);
+  const patches = Array.from({ length: height * width }, (_, patch) => place(patch));
+  const rows = patches.map(([row, column], from) =>
+    ofRow(patches.map(([otherRow, otherColumn], to) => [weights[(special + from) * columns + special + to], Math.hypot(row - otherRow, column - otherColumn)])),
+  );
+  const found = rows.filter((value) => value !== null);
+  return found.reduce((sum, value) => sum + value, 0) / Math.max(1, found.length);
 }
+
+/** Mean distance in patches from a patch to those it attends to (Dosovitskiy 2021, figure 7); null where to none. */
+function distanceOfRow(row) {
+  const mass = row.reduce((sum, [weight]) => sum + weight, 0);
+  return mass > 0 ? row.reduce((sum, [weight, distance]) => sum + weight * distance, 0) / mass : null;
+}
+
+/** Weight of one patch on those at most two patches away (`NEARBY` of viz_core/maps/head_measures/distance.py). */
+const nearbyOfRow = (row) => row.reduce((sum, [weight, distance]) => sum + (distance <= 2 ? weight : 0), 0);
 
 /** What is said of the measures that a map has: the register's names and units, in its order, with their largest values. */
 export function measuresOf(register, info, map, hasErrors) {

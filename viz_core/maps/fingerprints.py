@@ -174,13 +174,9 @@ RESTING = ("diagonal", "first", "separator")
 def pattern_of(fingerprint: Fingerprint) -> str | None:
     """Return the measure that names what a head attends to; None where nothing gets `CLEAR` of its weight.
 
-    It is the largest of its roles (measures with a target) and of its alignment accuracies.
+    It is the largest of the measures that name heads: roles, alignment accuracies, and weight on nearby patches.
     """
-    shares = {
-        name: share
-        for name, share in fingerprint.items()
-        if name in MEASURES and (MEASURES[name].target or MEASURES[name].unit == "accuracy")
-    }
+    shares = {name: share for name, share in fingerprint.items() if name in MEASURES and MEASURES[name].names_heads}
     best = max(shares, key=lambda name: shares[name], default=None)
     return best if best is not None and shares[best] >= CLEAR else None
 

@@ -130,6 +130,13 @@ class Measure:
     # a hand-worked map, which the tests check; None where the value is not computed from a map
     example: Example | None = None
     target: Target | None = None  # of a role
+    # whether a large value names what a head attends to, as a target and an accuracy of alignment do
+    names_heads: bool = False
+
+    def __post_init__(self) -> None:
+        """A role and an accuracy name heads without being told to."""
+        if self.target is not None or self.unit == "accuracy":
+            object.__setattr__(self, "names_heads", True)
 
     def fits(self, info: MapInfo) -> bool:
         """Whether it is defined for such maps, with a softmax or signed."""

@@ -13,7 +13,7 @@ from viz_core.trace.call import OneText
 from viz_core.view.components import group_labels
 from viz_core.view.grouping import calls_of_a_size, key_names
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import ViewState, over_picture
 
 # What the queries and the keys of each kind are, by the names of their labels; of others both are text.
 _SIDES = {"decoder-cross": ("written", "source"), "vision-self": ("patches", "patches")}
@@ -96,7 +96,7 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])
     if group.image is not None:
-        return ViewState(group.id, len(group.calls) // 2, 0, display=DisplayOptions(mode="picture", scale="linear"))
+        return over_picture(group)
     return ViewState(group.id, *(group.clearest or (len(group.calls) // 2, 0)))
 
 

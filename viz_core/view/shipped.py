@@ -11,7 +11,7 @@ from viz_core.pretrained import Classification, Translation
 from viz_core.view.components import group_labels
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.requests import MapRequest, PartError
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import ViewState, over_picture
 
 _DECIMALS = 3  # of weights that a page lights words by
 
@@ -38,10 +38,8 @@ def open_classification(found: Classification, language: str) -> tuple[tuple[Map
 
 
 def initial_state(groups: tuple[MapGroup, ...]) -> ViewState:
-    """State that opens first: the last layer but one, whose heads attend to objects."""
-    return ViewState(
-        groups[0].id, max(0, len(groups[0].calls) - 2), 0, display=DisplayOptions(mode="picture", scale="linear")
-    )
+    """State that opens first: the head with the clearest pattern, as the patch in the middle of the picture sees it."""
+    return over_picture(groups[0])
 
 
 def translation_groups(translation: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:

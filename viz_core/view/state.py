@@ -5,6 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
+from viz_core.maps.distance import Patches
+from viz_core.maps.head_measures.distance import RADIUS
 from viz_core.maps.register import MEASURES
 from viz_core.trace.arguments import is_index
 from viz_core.trace.edits import is_nonnegative
@@ -83,6 +85,22 @@ def open_group(groups: Sequence[MapGroup], state: ViewState) -> MapGroup:
     if group is None:
         raise ValueError(f"state: expected one of {', '.join(each.id for each in groups)}, got {state.group}")
     return group
+
+
+def over_picture(group: MapGroup) -> ViewState:
+    """The head over the picture whose pattern is easiest to name, as the patch that shows it best; or the middle layer.
+
+    That patch spreads most weight over other patches nearby: it has the largest sum_j sqrt(w_ij) over them.
+    """
+    display = DisplayOptions(mode="picture", scale="linear")
+    layer, head = group.clearest or (len(group.calls) // 2, 0)
+    if group.clearest is None or group.image is None or len(group.query_tokens) != group.image.num_tokens:
+        return ViewState(group.id, layer, head, display=display)
+    special = group.image.num_special
+    distances = Patches(group.image.grid, special).distances
+    weights = group.calls[layer].weights(head=head)[0][special:, special:]
+    nearby = (weights.sqrt() * ((distances > 0) & (distances <= RADIUS)).to(weights)).sum(dim=-1)
+    return ViewState(group.id, layer, head, (Pin("query", special + int(nearby.argmax())),), display)
 
 
 def has_pins(group: MapGroup, pins: Sequence[Pin]) -> bool:

@@ -20,10 +20,13 @@ from transformers import PreTrainedTokenizerFast
 from tests.source_files import ROOT
 from viz_core import load, view
 from viz_core.hub import HubRun, load_hub
+from viz_core.maps.fingerprints import CLEAR
 from viz_core.pretrained import Classification, Translation
 from viz_core.runtime.assets import ASSETS, Provenance
 from viz_core.trace import Trace, attend, record
 from viz_core.view.notebook import ViewHandle
+from viz_core.view.requests import Pin
+from viz_core.view.shipped import open_classification
 
 
 @pytest.fixture(scope="module")
@@ -74,7 +77,7 @@ def test_a_translation_opens_as_in_the_app(translation: Translation) -> None:
 def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, run: HubRun) -> None:
     over = classification.view()
     assert over.groups[0].image is not None
-    assert (over.site, over.display.mode) == ("encoder.4.self", "picture")
+    assert over.display.mode == "picture"
     assert (over.groups[0].provenance.model, over.groups[0].provenance.text) == ("vit-fashion-mnist", "")
     shown = run.view()
     assert sides(shown)[0] == tuple(token.label for token in run.tokens)
@@ -87,6 +90,21 @@ def test_a_picture_and_a_run_open_as_in_the_app(classification: Classification, 
         for head in range(12)
     }
     assert max(beside, key=lambda head: beside[head]) == (shown.site, shown.head)
+
+
+def test_over_a_picture_a_head_with_a_neighbourhood_opens_at_a_patch_that_shows_it(
+    classification: Classification,
+) -> None:
+    groups, state = open_classification(classification, "en")
+    rows, columns = groups[0].image.grid
+    places = [(row, column) for row in range(rows) for column in range(columns)]
+    near = np.array([[np.hypot(a - c, b - d) <= 2 for c, d in places] for a, b in places])
+    maps = [call.weights()[0, :, 1:, 1:].double().numpy() for call in classification.trace]
+    nearby = np.array([(layer * near).sum(-1).mean(-1) for layer in maps])
+    assert (state.layer, state.head) == np.unravel_index(nearby.argmax(), nearby.shape)
+    assert nearby.max() >= CLEAR
+    spread = (np.sqrt(maps[state.layer][state.head]) * (near & ~np.eye(len(places), dtype=bool))).sum(-1)
+    assert state.pins == (Pin("query", 1 + int(spread.argmax())),)
 
 
 def test_what_knows_its_tokens_takes_no_others(translation: Translation) -> None:

@@ -7,7 +7,7 @@ from viz_core.maps.head_measure import Example, MapInfo, Measure
 MEASURE = Measure(
     name="decay",
     unit="share",
-    order=12,
+    order=13,
     signed=True,
     applies=lambda info: info.decays,
     maximum=lambda _: 1.0,

@@ -18,7 +18,7 @@ def _sums(block: MapBlock) -> Float[Tensor, " heads"]:
 MEASURE = Measure(
     name="memory",
     unit="positions",
-    order=10,
+    order=11,
     signed=True,
     applies=lambda info: info.is_square,
     maximum=lambda info: info.num_keys,

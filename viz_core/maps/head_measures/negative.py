@@ -6,7 +6,7 @@ from viz_core.maps.measures import weight_shares
 MEASURE = Measure(
     name="negative",
     unit="share",
-    order=11,
+    order=12,
     signed=True,
     applies=lambda _: True,
     maximum=lambda _: 1.0,
