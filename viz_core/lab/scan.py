@@ -29,7 +29,7 @@ from viz_core.maps.measures import induction_targets, weight_shares
 from viz_core.maps.register import MEASURES, ROLES, RoleTargets
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall
-from viz_core.trace.call import OneText
+from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Projected
 from viz_core.trace.weights import is_masked
 

@@ -14,7 +14,7 @@ from torch import Tensor, nn
 from viz_core.models.anatomy import hands_on_values, output_projection
 from viz_core.trace import AttentionCall, Source, Trace
 from viz_core.trace.arguments import index_range
-from viz_core.trace.call import OneText
+from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Projected
 
 

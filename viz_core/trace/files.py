@@ -12,7 +12,8 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from viz_core.trace.arguments import check_scores, check_tensors, check_values
-from viz_core.trace.call import AttentionCall, OneText
+from viz_core.trace.call import AttentionCall
+from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Direct, Projected, Source, view_key
 from viz_core.trace.trace import Trace
 

@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from viz_core.trace.arguments import check_axes, check_number, check_tensors, described
-from viz_core.trace.call import AttentionCall, OneText
+from viz_core.trace.call import AttentionCall
 from viz_core.trace.edits import (
     Edit,
     HeadOutput,
@@ -20,6 +20,7 @@ from viz_core.trace.edits import (
     heads_tuple,
     indices_of,
 )
+from viz_core.trace.one_text import OneText
 from viz_core.trace.weight_edits import GivenWeights, Places, Selected, among, places_of
 from viz_core.trace.weights import without_padding_before
 

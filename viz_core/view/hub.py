@@ -9,7 +9,7 @@ import numpy as np
 from viz_core.hub import HubRun, Maps, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
-from viz_core.trace.call import OneText
+from viz_core.trace.one_text import OneText
 from viz_core.view.components import group_labels
 from viz_core.view.grouping import calls_of_a_size, key_names
 from viz_core.view.map_group import MapGroup, MapPicture

@@ -246,7 +246,7 @@ def test_pictures_have_distances_and_no_neighbours() -> None:
     model = load_hub("vit-fashion-mnist", device="cpu")
     pictures = [Image.new("L", (28, 28), shade) for shade in (0, 200)]
     kind = scan(model, pictures, worth=1).kinds["encoder-self"]
-    assert {"distance", "first", "diagonal", "entropy", "worth"} == set(kind.values)
+    assert {"distance", "nearby", "first", "diagonal", "entropy", "worth"} == set(kind.values)
     assert kind.summary("diagonal").chance == pytest.approx(1 / 50)  # 49 patches and the class token
     run = model.run(image=pictures[1])
     entropy = attention_entropy(run.maps[0].calls[0].weights()[0, 0]).mean()

@@ -87,7 +87,7 @@ def test_measures_of_a_padded_text_are_those_of_the_text_alone(
     start = places(n, side).start
     padded = measure_layer(trace[site], 0, on_itself=on_itself, separators=tuple(start + each for each in separators))
     expected = measure_layer(alone, on_itself=on_itself, separators=separators)
-    assert {name for name, each in MEASURES.items() if each.sums and not each.signed} - {"distance"} - (
+    assert {name for name, each in MEASURES.items() if each.sums and not each.signed} - {"distance", "nearby"} - (
         {"information"} if on_itself else {"diagonal", "previous", "next"}
     ) == padded.fingerprints[0].keys()
     for found, wanted in zip(padded.fingerprints, expected.fingerprints, strict=True):
