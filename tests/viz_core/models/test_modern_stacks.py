@@ -28,7 +28,6 @@ from viz_core.models import (
     ViT,
     ViTBlock,
 )
-from viz_core.models.anatomy import encoder_steps
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
@@ -153,26 +152,6 @@ def test_norm_first_decoder_block_equals_torchs_layer() -> None:
     expected = theirs(X, memory, tgt_mask=future, memory_key_padding_mask=torch.arange(6) >= lengths[:, None])
     output, _ = block(X, DecoderState(memory, lengths, (None,)))
     torch.testing.assert_close(output, expected, atol=2e-5, rtol=0)
-
-
-def test_norm_first_stack_ends_with_a_norm() -> None:
-    """torch's stack with its final norm, from the same weights."""
-    encoder = TransformerEncoder(*SIZES, 0.0, options=BlockOptions(norm_first=True))
-    shaken(encoder)
-    encoder.eval()
-    layer = nn.TransformerEncoderLayer(WIDTH, HEADS, FFN, dropout=0.0, batch_first=True, norm_first=True)
-    theirs = nn.TransformerEncoder(layer, BLOCKS, nn.LayerNorm(WIDTH), enable_nested_tensor=False).eval()
-    for ours, other in zip(encoder.blocks, theirs.layers, strict=True):
-        with torch.no_grad():
-            copy_attention(ours.attention, other.self_attn)
-        copy_rest(ours, other, norms=2)
-    assert theirs.norm is not None
-    theirs.norm.load_state_dict(encoder.norm.state_dict())
-    ids = random_ids(2, 6)
-    torch.testing.assert_close(encoder(ids), theirs(encoder.pos_encoding(encoder.embed(ids))), atol=2e-5, rtol=0)
-    steps = encoder_steps(encoder, ids)
-    assert steps[-1].name == "norm"
-    torch.testing.assert_close(steps[-1].output, encoder(ids))
 
 
 def test_masks_and_biases_reach_every_block() -> None:

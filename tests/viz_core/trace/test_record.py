@@ -19,14 +19,7 @@ from torch import Tensor
 from tests.viz_core.trace.attention_cases import B, H, K, Q, brute_force, random_bias, random_mask, tensors
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
-from viz_core.trace import (
-    Trace,
-    attend,
-    name_site,
-    no_recording,
-    record,
-    record_weights,
-)
+from viz_core.trace import Trace, attend, name_site, no_recording, record, record_weights
 
 
 def test_each_call_is_recorded_by_the_innermost_block_alone() -> None:

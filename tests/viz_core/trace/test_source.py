@@ -9,12 +9,7 @@ import pytest
 import torch
 
 from tests.viz_core.hub.families import in_memory
-from tests.viz_core.trace.attention_cases import (
-    CASES,
-    H,
-    brute_force,
-    recorded,
-)
+from tests.viz_core.trace.attention_cases import CASES, H, brute_force, recorded
 from viz_core.hub import instrument, restore
 from viz_core.trace import Trace, attend, attention_weights, record, record_weights
 from viz_core.view import view

@@ -17,18 +17,7 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
 from viz_core.models.transformer import BlockOptions
-from viz_core.trace import (
-    Trace,
-    attend,
-    intervene,
-    load_trace,
-    name_sites,
-    off,
-    patch_state,
-    record,
-    save_trace,
-    zero,
-)
+from viz_core.trace import Trace, attend, intervene, load_trace, name_sites, off, patch_state, record, save_trace, zero
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
