@@ -178,37 +178,6 @@ def test_a_multiplier_near_1_is_found_in_half_precision() -> None:
     assert by_name(parts, "constant", None, None).value.abs().max() < 0.02 * heads.abs().max()
 
 
-def test_a_token_that_is_not_in_the_vocabulary_and_several_passes_are_refused() -> None:
-    model = in_memory("gpt2")
-    instrument(model)
-    with record(values=True, states=True) as trace, torch.no_grad():
-        model(torch.tensor([[5, 6]]))
-        for token in (-1, 10**6):
-            with pytest.raises(ValueError, match="token: expected 0 to"):
-                logit_attribution(model, trace, token)
-            with pytest.raises(ValueError, match="against: expected 0 to"):
-                logit_attribution(model, trace, 3, against=token)
-        model(torch.tensor([[5, 6, 7]]))
-    with pytest.raises(ValueError, match="expected one pass"):
-        logit_attribution(model, trace, 3)
-
-
-def test_what_cannot_be_split_is_refused() -> None:
-    model = in_memory("gpt2")
-    instrument(model)
-    with record(values=True) as trace, torch.no_grad():
-        model(torch.tensor([[5, 6]]))
-    with pytest.raises(ValueError, match="states=True"):
-        logit_attribution(model, trace, 3)
-    with record(values=True, states=True) as trace, torch.no_grad():
-        model(torch.tensor([[5, 6]]))
-    with pytest.raises(ValueError, match="position: expected one of the 2 tokens"):
-        logit_attribution(model, trace, 3, position=2)
-    trace.states["decoder.output"] = torch.randn_like(trace.states["decoder.output"])
-    with pytest.raises(ValueError, match="expected logits that are a norm and an output layer"):
-        logit_attribution(model, trace, 3)
-
-
 def logit_parts(
     decoder: TransformerDecoder, X: Tensor, state: DecoderState, tokens: Tensor, rivals: Tensor | None = None
 ) -> tuple[Part, ...]:

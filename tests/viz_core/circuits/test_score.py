@@ -42,10 +42,13 @@ def adds_up(found: ScoreAttribution, trace: Trace, site: str, row: int = 0, head
 
 
 @pytest.mark.parametrize(
-    "family",
-    ["gpt2", "llama", "mistral", "gemma2", "gpt-oss", "bert", "roberta", "t5", "bart", "marian", "vit", "dinov2"],
+    ("family", "dtype"),
+    [
+        *((each, torch.float32) for each in ("gpt2", "llama", "mistral", "gemma2", "gpt-oss", "bert", "roberta")),
+        *((each, torch.float32) for each in ("t5", "bart", "marian", "vit", "dinov2")),
+        *((each, torch.bfloat16) for each in ("gpt2", "gpt-oss", "bert", "t5")),
+    ],
 )
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_the_terms_add_up_to_the_score(family: str, dtype: torch.dtype) -> None:
     """In a padded batch, with a head off."""
     model = in_memory(family).to(dtype)
@@ -87,8 +90,13 @@ def test_our_encoders(norm_first: bool, positions: Any, norm: Any) -> None:
         assert abs(found.cap) > 1e-5
 
 
-@pytest.mark.parametrize("family", ["ours, norm last", "ours, norm first", "t5", "bart", "marian"])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize(
+    ("family", "dtype"),
+    [
+        *((family, torch.float32) for family in ("ours, norm last", "ours, norm first", "t5", "bart", "marian")),
+        *((family, torch.bfloat16) for family in ("ours, norm last", "t5")),
+    ],
+)
 def test_keys_of_cross_attention_are_read_from_the_encoder(family: str, dtype: torch.dtype) -> None:
     if family.startswith("ours"):
         torch.manual_seed(5)
@@ -209,37 +217,6 @@ def test_a_long_text_before_which_there_is_padding() -> None:
     trace = recorded(model, {"input_ids": ids, "attention_mask": mask})
     found = score_attribution(model, trace, "decoder.1.self", 2, 33, 20, row=1)
     assert found.total == pytest.approx(found.score, rel=1e-5)
-
-
-def test_what_cannot_be_taken_apart_is_refused() -> None:
-    model, _, clean, _, _ = made("gpt2")
-    trace = recorded(model, clean)
-    site = "decoder.1.self"
-    with pytest.raises(ValueError, match="key: expected one that query 1 may attend to, got 3"):
-        score_attribution(model, trace, site, 1, 1, 3)
-    with pytest.raises(IndexError, match="head: expected 0 to 3"):
-        score_attribution(model, trace, site, 4, 3, 1)
-    with intervene({site: off(1)}):
-        edited = recorded(model, clean)
-    with pytest.raises(ValueError, match="expected a head without interventions"):
-        score_attribution(model, edited, site, 1, 3, 1)
-    with record() as without, torch.no_grad():
-        model(**clean)
-    with pytest.raises(ValueError, match="record\\(values=True, states=True\\)"):
-        score_attribution(model, without, site, 1, 3, 1)
-    for family, message in (("qwen3", "expected queries that are linear"), ("bloom", "expected queries and keys")):
-        other = in_memory(family)
-        instrument(other)
-        with pytest.raises(ValueError, match=message):
-            score_attribution(other, recorded(other, inputs_of(other)), site, 1, 3, 1)
-    decoder = TransformerDecoder(20, 32, 24, HEADS, 2, 0.0).eval()
-    alone = recorded(decoder, {"X": CLEAN, "state": decoder.init_state(torch.randn(2, 5, 32))})
-    with pytest.raises(ValueError, match="with the encoder, got one without"):
-        score_attribution(decoder, alone, "decoder.1.cross", 1, 3, 1)
-    other = in_memory("gpt-oss")
-    instrument(other)
-    with pytest.raises(ValueError, match="key: expected a token of this pass, got 0"):
-        score_attribution(other, recorded(other, inputs_of(other)), site, 1, 3, 0)
 
 
 ROOT = Path(__file__).resolve().parents[3]

@@ -21,7 +21,7 @@ from viz_core.circuits import (
     score_attribution,
     sweep,
 )
-from viz_core.hub import instrument, restore
+from viz_core.hub import instrument
 from viz_core.maps.score_products import score_products
 from viz_core.models import TransformerDecoder
 from viz_core.trace import intervene, off, patch, record
@@ -72,15 +72,6 @@ def test_a_sweep_in_half_precision_and_with_a_head_off() -> None:
     with intervene({"decoder.1.self": off(0)}):
         found = patch_sweep(model, clean, corrupted, metric)
     torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, "residual"), atol=1e-5, rtol=1e-4)
-
-
-def test_texts_of_other_lengths_are_refused() -> None:
-    model, _, clean, corrupted, _ = made("gpt2")
-    shorter = {name: each[:, :5] for name, each in corrupted.items()}
-    with pytest.raises(ValueError, match="texts of the same lengths"):
-        patch_sweep(model, clean, shorter, metric)
-    with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of"):
-        patch_sweep(model, clean, corrupted, metric, "x")
 
 
 def test_each_call_of_a_shared_layer_is_patched_alone() -> None:
@@ -189,16 +180,6 @@ def test_an_estimate_is_compared_with_the_true_sweep(family: str, what: str) -> 
         assert found.rank_correlation == pytest.approx(float(torch.corrcoef(torch.stack(ranks))[0, 1]), abs=1e-5)
     assert found.error == pytest.approx(float((sweep - found.grid).square().mean().sqrt()))
     assert found.rank_correlation > 0.3
-
-
-def test_a_metric_without_a_gradient_is_refused() -> None:
-    model, _, clean, corrupted, _ = made("gpt2")
-    with pytest.raises(ValueError, match="metric: expected a differentiable number"):
-        attribution_patch(model, clean, corrupted, lambda logits: logits.argmax().float())
-    restore(model)
-    with pytest.raises(ValueError, match="what: expected 'heads', 'cross-heads' or one of none"):
-        attribution_patch(model, clean, corrupted, metric)
-    instrument(model)
 
 
 def found(model: Any, inputs: dict[str, Tensor]) -> list[Tensor]:
