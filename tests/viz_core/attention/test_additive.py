@@ -21,10 +21,7 @@ from viz_core.attention import (
     triangular,
 )
 from viz_core.attention.kernel_pooling import KERNELS, with_width
-from viz_core.lessons.attention_pooling import (
-    book_curve,
-    noisy_points,
-)
+from viz_core.lessons.attention_pooling import book_curve, noisy_points
 from viz_core.trace import name_site, record
 
 Layer = AdditiveAttention | DotProductAttention

@@ -20,15 +20,12 @@ from viz_core.lessons.attention_pooling import (
     left_out_right,
     mean_squared_distance,
     noisy_points,
-    product_weights,
     range_excess,
     search_width,
     shares,
-    signed_weights,
     sum_error,
     transformed_error,
     true_best_width,
-    unguarded_weights,
 )
 
 
@@ -79,22 +76,6 @@ def test_points_left_out() -> None:
     assert left_out_right(points, labels, (0.5, 0.5)) >= 0.75
     far = torch.tensor([[0.0, 0.0], [9.0, 0.0], [9.1, 0.0]], dtype=torch.float64)
     assert left_out_right(far, torch.tensor([0, 1, 1]), (1, 1)) == pytest.approx(2 / 3)
-
-
-def test_pooling_done_wrong_is_wrong() -> None:
-    x, y = noisy_points(40, 1.0, 3)
-    queries = torch.linspace(0, 5, 51, dtype=torch.float64)
-    assert unguarded_weights(x, queries, 0.02).isnan().any()
-    right = nadaraya_watson(x, y, queries, with_width(boxcar, 9.0))[1]
-    torch.testing.assert_close(unguarded_weights(x, queries, 9.0), right)
-    assert float((signed_weights(x, queries, 0.5) @ y).abs().max()) > float(y.abs().max())
-    kernel = gaussian(0.2)
-    residuals = y - nadaraya_watson(x, y, x, kernel)[0]
-    own = nadaraya_watson(x, y, x, kernel)[1].diagonal()
-    torch.testing.assert_close((1 - own) * leave_one_out(x, y, kernel), residuals)
-    biased = gaussian_pooling_as_attention(x, y, queries, 0.5, key_term=False)
-    torch.testing.assert_close(biased, product_weights(x, queries, 0.5) @ y)
-    assert float((biased - nadaraya_watson(x, y, queries, gaussian(0.5))[0]).abs().max()) > 0.1
 
 
 GRID = torch.logspace(-1.7, 1, 28, dtype=torch.float64)

@@ -12,7 +12,6 @@ from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.bahdanau import decoder_steps, erased_error, weights_by_formula
 from viz_core.lessons.heads.uniform import uniform_masses
 from viz_core.lessons.multi_head import (
-    ERRORS,
     book_toy,
     fresh_layer,
     is_separator,
@@ -25,7 +24,6 @@ from viz_core.lessons.multi_head import (
     trained_input,
     trained_layer,
     uniform_range,
-    variant,
     walk_residual,
 )
 from viz_core.pretrained import Translator, build_translation_model
@@ -208,16 +206,3 @@ def test_ranges_without_separators_leave_them_out_as_queries_and_as_keys() -> No
     assert uniform_range([0, 1, 3]) == pytest.approx((1 + 3 + 2) * 2 / 9)
     tokens = ["The", "children", "'", "s", "<eos>", ".", "9"]
     assert [token for token in tokens if is_separator(token)] == ["'", "<eos>", "."]
-
-
-def test_done_wrong() -> None:
-    layer, one = fresh_layer(16, 4, 2.0), fresh_layer(16, 1, 2.0)
-    X = random_tokens(6, 16).X[None]
-    steps, alone = multi_head_steps(layer, X), multi_head_steps(one, X)
-    assert max(residuals(layer, steps)) < 1e-5
-    for error in ERRORS:
-        assert min(residuals(layer, steps, error)) > 1e-2, error
-    assert max(residuals(one, alone, "wrong-root")) < 1e-5  # one head is as wide as the layer
-    assert max(residuals(one, alone, "dealt-out")) < 1e-5
-    sums = variant(layer, steps, "undivided").weights.sum(dim=-1)
-    assert float((sums - 1).abs().max()) > 0.1

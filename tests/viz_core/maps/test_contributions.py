@@ -14,11 +14,7 @@ from hypothesis import strategies as st
 from torch import nn
 
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
-from viz_core.maps.contributions import (
-    contribution_norms,
-    contribution_sum,
-    contribution_vectors,
-)
+from viz_core.maps.contributions import contribution_norms, contribution_sum, contribution_vectors
 from viz_core.maps.score_products import score_products
 from viz_core.models import TransformerEncoder
 from viz_core.positional import ALiBi

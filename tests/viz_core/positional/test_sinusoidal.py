@@ -12,12 +12,7 @@ from torch import Tensor
 from transformers.models.llama.configuration_llama import LlamaConfig
 from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 
-from viz_core.positional import (
-    PositionalEncoding,
-    apply_rotary,
-    relative_projection,
-    sinusoidal_table,
-)
+from viz_core.positional import PositionalEncoding, apply_rotary, relative_projection, sinusoidal_table
 
 
 def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:

@@ -24,10 +24,7 @@ from viz_core.pretrained import CHECKPOINTS, CheckpointError, Translator, load_c
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
 from viz_core.pretrained.familiarity import COUNTS, FEW, FILE, Familiarity, WordCounts, word_counts, words_of
 from viz_core.pretrained.samples import sentences
-from viz_core.pretrained.token_vectors import (
-    sentence_tokens,
-    shuffled_order,
-)
+from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
 from viz_core.pretrained.tokenization import UNK, clean, special_tokens, token_id
 
 # Cleaning

@@ -4,6 +4,7 @@ import base64
 import re
 from collections.abc import Callable
 from dataclasses import replace
+from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
@@ -84,14 +85,20 @@ def opened(content: bytes) -> ViewHandle:
     return shown
 
 
+@cache
+def loaded(name: str) -> Any:
+    """A shipped model, read once."""
+    return load_hub(name, device="cpu", offline=True) if name == "writer-en" else load(name, device="cpu")
+
+
 def translated() -> ViewHandle:
     """With a head off: its maps are more than queries and keys."""
     with intervene({"decoder.2.cross": off(0)}):
-        return view(load("transformer-en-fr", "cpu").translate("The cat is sleeping."))
+        return view(loaded("transformer-en-fr").translate("The cat is sleeping."))
 
 
 def classified() -> ViewHandle:
-    return view(load("vit-fashion-mnist", "cpu").classify(Image.new("L", (30, 20), 90)))
+    return view(loaded("vit-fashion-mnist").classify(Image.new("L", (30, 20), 90)))
 
 
 def cross_alone() -> ViewHandle:
@@ -132,7 +139,7 @@ def address(handle: ViewHandle, folder: Path) -> str:
 
 
 def test_the_address_holds_text_beam_heads_pins_and_look(tmp_path: Path) -> None:
-    translator = load("transformer-en-fr", device="cpu")
+    translator = loaded("transformer-en-fr")
     with intervene({"decoder.2.cross": off(1), "encoder.0.self": off(5)}):
         handle = view(translator.translate("I am lost."), language="pt-BR")
     handle.open_head("decoder.1.cross", 3, pins="q1", display={"mode": "links"})
@@ -150,20 +157,20 @@ def test_the_address_holds_text_beam_heads_pins_and_look(tmp_path: Path) -> None
 
 
 def test_texts_and_sample_pictures_are_shown_anew(tmp_path: Path) -> None:
-    written = load_hub("writer-en", device="cpu", offline=True).run("Tom is", max_new_tokens=5)
+    written = loaded("writer-en").run("Tom is", max_new_tokens=5)
     assert address(written.view(), tmp_path) == "en/view-writer.html#text=Tom+is&new=5&head=decoder-self.2.2"
-    seen = load("vit-cifar10", device="cpu").classify(drawn_picture("cat"))
+    seen = loaded("vit-cifar10").classify(drawn_picture("cat"))
     expected = "en/view-vision-transformer.html#model=vit-cifar10&sample=cat&head=encoder-self.4.0"
     assert address(view(seen), tmp_path) == expected
 
 
 def test_what_the_site_does_not_show_is_refused(tmp_path: Path) -> None:
-    writer = load_hub("writer-en", device="cpu", offline=True)
+    writer = loaded("writer-en")
     with intervene({"decoder.1.cross": knock_out(2, query=1, key=0)}):
-        edited = load("transformer-en-fr", device="cpu").translate("I am lost.")
+        edited = loaded("transformer-en-fr").translate("I am lost.")
     others = (
         writer.run("Tom is", max_new_tokens=12, sampling=Sampling(1.5, seed=3)).view(),
-        view(load("vit-cifar10", device="cpu").classify(Image.new("RGB", (32, 32), "red"))),
+        view(loaded("vit-cifar10").classify(Image.new("RGB", (32, 32), "red"))),
         view(edited),
         view(edited.trace),
     )
