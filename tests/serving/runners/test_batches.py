@@ -190,19 +190,12 @@ def test_a_newcomer_is_served_while_one_address_computes_all_it_may() -> None:
 BASE = torch.arange(24.0).reshape(2, 3, 4)
 TENSORS = {
     "float32": BASE,
-    "float64": BASE.double(),
-    "float16": BASE.half(),
     "bfloat16": BASE.bfloat16(),
-    "int64": BASE.long(),
-    "uint8": BASE.to(torch.uint8),
     "bool": BASE > 5,
     "not finite": torch.tensor([float("nan"), float("inf"), -float("inf"), -0.0]),
-    "a number": torch.tensor(3.5),
     "empty": torch.zeros(0, 4),
     "every other column": BASE[..., ::2],
-    "transposed": BASE.transpose(0, 2),
     "expanded": torch.ones(1, 4).expand(3, 4),
-    "complex": torch.complex(BASE, -BASE),
     "conjugated": torch.complex(BASE, -BASE).conj(),
 }
 
