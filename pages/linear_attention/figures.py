@@ -18,19 +18,21 @@ _SQUARE = {"showgrid": False, "zeroline": False}
 
 
 def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels: Labels, output: str = "") -> go.Figure:
-    """The signed causal map with one row framed; later rows, which the state has not reached, are dimmed.
+    """The causal map with one row framed; later rows, which the state has not reached, are dimmed.
 
-    Where each token writes one number, it stands below the letter, and `output` at the end of the row.
+    Where each token writes one number, keys are unit vectors and no weight is negative: the number stands below the
+    letter, and `output` at the end of the row.
     """
     n = len(weights)
     numbers = np.arange(1, n + 1, dtype=np.float32)
     letters = [LETTERS[letter] for letter in stream.written]
-    if stream.values.shape[1] == 1:
+    signed = stream.values.shape[1] > 1
+    if not signed:
         letters = [
             f"{letter}<br>{value:g}" for letter, value in zip(letters, stream.values[:, 0].tolist(), strict=True)
         ]
     wanted = [f"{t + 1} {LETTERS[letter]}?" for t, letter in enumerate(stream.wanted)]
-    figure = _heatmap(weights, numbers, numbers, 1.0, labels["weight"])
+    figure = _heatmap(weights, numbers, numbers, 1.0 if signed else None, labels["weight"])
     sides = {"x0": 0.5, "x1": n + 0.5}
     rows = [{"y0": time + 0.5, "y1": time + 1.5, "line": {"color": ACCENT, "width": 3}}]
     if time + 1 < n:
@@ -86,7 +88,7 @@ def _heatmap(
     numbers: Float[Tensor, "rows columns"],
     x: Float[np.ndarray, " columns"],
     y: Float[np.ndarray, " rows"],
-    limit: float,
+    limit: float | None,
     label: str,
 ) -> go.Figure:
     return traces.cells(
@@ -98,7 +100,7 @@ def _heatmap(
         gap=1,
         x=x,
         y=y,
-        colorbar={**_BAR, "tickvals": [-limit, 0, limit]},
+        colorbar={**_BAR, "tickvals": [0, 0.5, 1] if limit is None else [-limit, 0, limit]},
     )
 
 
