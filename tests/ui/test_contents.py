@@ -244,7 +244,8 @@ def test_home_names_its_own_and_is_where_the_app_is_served(client: TestClient, m
 @pytest.mark.parametrize("name", all_pages())
 def test_a_page_has_its_style_before_anything_is_painted(name: str) -> None:
     head, body = index_page.index_page(name).split("<body>")
-    assert (ASSETS / "components" / "app.css").read_text(encoding="utf-8") in body.split("</style>")[0]
+    for sheet, shown in zip(("app", "loading"), body.split("</style>"), strict=False):
+        assert (ASSETS / "components" / f"{sheet}.css").read_text(encoding="utf-8") in shown
     assert "dataset.loading" in head
 
 

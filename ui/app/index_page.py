@@ -37,7 +37,7 @@ _IN_CHAPTERS = (
 _COMPONENTS_AT_HOME = ("history", "tour", "seen")
 _COMPONENTS = ("history", "lazy_parts", "present", "tour")
 """Ours that every chapter has."""
-_STYLE = ASSETS / "components" / "app.css"
+_STYLE, _WHILE_LOADING = (ASSETS / "components" / f"{name}.css" for name in ("app", "loading"))
 
 
 def routes() -> list[Route]:
@@ -83,8 +83,9 @@ def index_page(name: str) -> str:
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>']
     lines += [READ_LATER]
     # In the body: Streamlit adds its styles to the head, and of two equally specific ones the later counts.
-    style = _STYLE.read_text(encoding="utf-8") if _STYLE.is_file() else ""
-    page = index_html().replace("<body>", f"<body>\n    <style>\n{style}    </style>")
+    style, loading = (path.read_text("utf-8") if path.is_file() else "" for path in (_STYLE, _WHILE_LOADING))
+    styles = f"<style>\n{style}    </style>\n    <style id='while-loading'>\n{loading}    </style>"
+    page = index_html().replace("<body>", f"<body>\n    {styles}")
     return page.replace("</head>", "".join(f"  {line}\n  " for line in lines) + "</head>")
 
 

@@ -37,10 +37,13 @@ NUMBERS_OF_PAGE = """<script>
       })();
     </script>"""
 NOTHING_JUMPS = """<script>
-      // While a page loads, what is below something that has no height yet is hidden (assets/components/app.css), until
-      // all of it is there or the visitor does something. And the place of the sidebar, which comes late, is kept.
+      // While a page loads, what is below something that has no height yet is hidden (assets/components/loading.css),
+      // until all of it is there or the visitor does something. And the sidebar, which comes late, keeps its place.
       (function (root, once) {
-        const settle = () => delete root.dataset.loading;
+        const settle = () => {
+          delete root.dataset.loading;
+          document.getElementById("while-loading")?.remove();
+        };
         root.dataset.loading = "";
         for (const input of ["pointerdown", "keydown", "wheel"]) addEventListener(input, settle, once);
         (function wait(quiet) {
