@@ -34,19 +34,6 @@ def test_sizes_of_one_name_are_the_same() -> None:
         first_of(ROWS, ROWS)  # three columns are not two rows
 
 
-def test_sizes_are_forgotten_after_a_call_that_failed() -> None:
-    with pytest.raises(TypeError):
-        first_of(ROWS)
-    with pytest.raises(BeartypeCallHintViolation):
-        first_of(ROWS, COLUMNS)
-    assert first_of(COLUMNS + 1, COLUMNS).shape == (3,)
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_a_test_can_do_without() -> None:
-    assert first_of(ROWS, COLUMNS).shape == (3,)
-
-
 def test_methods_properties_and_dataclasses() -> None:
     check = shape_checks.jaxtyped(typechecker=beartype.beartype)
 

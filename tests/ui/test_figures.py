@@ -16,19 +16,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
-from plotly.subplots import make_subplots
 
-from ui.blocks.diagram import Arrow, Box, attention_diagram, diagram
-from ui.blocks.figures import penalty_figure, residual_figure, slopes_figure, token_map
+from ui.blocks.diagram import Arrow, Box, diagram
+from ui.blocks.figures import token_map
 from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
 from ui.chapter.contents import all_chapters, folder, page_file
 from ui.text.words import ENGLISH, load_words
-from ui.widgets.figure_style import ACCENT, lay_out
 from ui.widgets.predictions import TOP, Board, OnFigure, Truth, read_prediction
-from viz_core.positional import alibi_slopes
 from viz_core.view import components as theme
-
-DIAGRAM_LABELS = {f"diagram-{name}": name for name in ("query", "keys", "scores", "weights", "values", "output")}
 
 
 def test_boxes_and_the_sides_at_which_arrows_end() -> None:
@@ -44,31 +39,6 @@ def test_boxes_and_the_sides_at_which_arrows_end() -> None:
     assert low > high  # rows go down
     with pytest.raises(ValueError, match="expected names of boxes, got d"):
         diagram(boxes, [Arrow("a", "d")])
-
-
-def test_an_attention_from_query_to_output() -> None:
-    figure = attention_diagram("<q>", ["k", "l"], [0.25, 0.75], ["v", "w"], "sum", DIAGRAM_LABELS, ["1.0", "2.1"])
-    texts = list(figure.data[-1].text)
-    assert texts == ["&lt;q&gt;", "k", "1.0", "0.25", "v", "l", "2.1", "0.75", "w", "sum"]
-    names = {annotation.text for annotation in figure.layout.annotations}
-    assert names == set(DIAGRAM_LABELS.values())
-    assert len(figure.data) == 2 * 5 + 1  # an arrow into each of four columns and one out, for either key
-    with pytest.raises(ValueError, match="as many weights and values as keys, got 1, 2, 2"):
-        attention_diagram("q", ["k", "l"], [1.0], ["v", "w"], "sum", DIAGRAM_LABELS)
-
-
-def test_all_axes_of_subplots_keep_their_places_and_what_is_given_is_unchanged() -> None:
-    figure = make_subplots(cols=2)
-    layout, given = figure.layout, {"dtick": 1, "title": {"standoff": 4}}
-    places = [layout.xaxis.domain, layout.xaxis2.domain]
-    lay_out(figure, "across", "up", yaxis=given)
-    layout = figure.layout
-    assert [layout.xaxis.domain, layout.xaxis2.domain] == places
-    assert [(each.title.text, each.automargin) for each in (layout.xaxis, layout.xaxis2)] == [("across", True)] * 2
-    assert [(each.title.text, each.dtick) for each in (layout.yaxis, layout.yaxis2)] == [("up", 1)] * 2
-    assert given == {"dtick": 1, "title": {"standoff": 4}}
-    figure.add_scatter(y=[1], row=1, col=2)  # it still knows its panels
-    assert figure.data[0].xaxis == "x2"
 
 
 PICTURE_LABELS = {name: name for name in ("row", "column", "weight", "layer", "play", "pause")}
@@ -139,23 +109,6 @@ def test_texts_are_readable_and_a_view_without_the_app_has_its_colours(mode: str
         colours[f"{name}Color"] for name in ("text", "background", "primary")
     ]
     assert ",".join(categories[:2]) in css
-
-
-def test_alibi_slopes_and_penalties() -> None:
-    figure = slopes_figure(alibi_slopes(8).numpy(), 2, defaultdict(lambda: "label"))
-    assert figure.data[0].y.tolist() == [2.0**-i for i in range(1, 9)]
-    assert [i for i, colour in enumerate(figure.data[0].marker.color) if colour == ACCENT] == [2]
-    penalty = penalty_figure(np.array([[0.0, -2], [-2, 0]]), defaultdict(lambda: "label")).data[0]
-    assert (penalty.zmin, penalty.zmax) == (-2, 2)
-
-
-def test_residuals_say_their_number_even_where_log_has_none() -> None:
-    names = {"a": "A", "b": "B"}
-    bar = residual_figure({"a": 0.0, "b": 2.0}, 1e-3, "title", names).data[0]
-    assert bar.y == ("B", "A")
-    assert bar.text == ("2", "0")
-    assert bar.x[1] > 0
-    assert bar.marker.color[0] == ACCENT != bar.marker.color[1]
 
 
 @pytest.mark.parametrize(("shown", "limits"), [("added", (-4, 4)), ("scores", (-4, 4)), ("weights", (0, 1))])

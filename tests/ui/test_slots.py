@@ -176,28 +176,3 @@ def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) 
     assert about(Picture("digest", None), "a") == "a: 2000"
     assert calls == ["a", "b"]
     assert compute.results().nbytes < 10_000
-
-
-def test_what_is_kept_stays_within_its_bytes(host: Callable[..., None]) -> None:
-    host(slots=1, cache_mb=1)
-
-    @compute.cached()
-    def large(number: int) -> bytes:
-        return bytes(100_000 + number)
-
-    for number in range(50):
-        assert len(large(number)) == 100_000 + number
-    assert 0 < compute.results().nbytes <= 2**20
-    assert len(compute.results()) == 10
-
-
-def test_threads_are_those_of_the_settings(host: Callable[..., None]) -> None:
-    import torch
-
-    before = torch.get_num_threads()
-    try:
-        host(threads=2)
-        compute.slots()
-        assert torch.get_num_threads() == 2
-    finally:
-        torch.set_num_threads(before)

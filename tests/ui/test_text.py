@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from ui.text.markdown import escape, plain_text, unescape
 from ui.text.numbers import Name, Point, join_list, localised, plural, powers_in_words, separators, series
-from ui.text.translations import load_terms, term_table, terms_in, translations
+from ui.text.translations import term_table, terms_in, translations
 from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_labels
 
 
@@ -134,15 +134,6 @@ def test_numbers_and_texts_read_back(number: float, digits: int, text: str) -> N
     there = localised(f"{number:,.{digits}f}", "pt-BR")
     assert there.replace(".", "").replace(",", ".").replace("−", "-") == f"{number:.{digits}f}"
     assert unescape(escape(text)) == text
-
-
-@pytest.mark.parametrize("language", languages())
-def test_every_language_has_every_term_and_no_form_twice(language: str) -> None:
-    terms = load_terms(language)
-    assert set(terms) == set(load_terms(ENGLISH))
-    forms = [form.casefold() for each in terms.values() for form in each]
-    assert len(forms) == len(set(forms))
-    assert all(form == form.strip() and form for form in forms)
 
 
 def test_lists_separators_and_terms_are_those_of_the_language() -> None:

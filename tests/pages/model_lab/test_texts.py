@@ -140,12 +140,6 @@ def test_a_score_that_cannot_be_taken_apart_is_refused_in_a_sentence(open_page: 
 
 
 @pytest.mark.usefixtures("offline_lab")
-def test_whole_maps_have_no_products(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "bloom", **PARAMETERS})
-    assert "no score of a query and a key" in texts(app)
-
-
-@pytest.mark.usefixtures("offline_lab")
 def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     """First with too short a text, then with the longer one that it offers."""
     app = open_page("model-lab", **{"ml-model": "gpt-oss", "ml-start": "The", "ml-section": "Sinks", "ml-new": "2"})

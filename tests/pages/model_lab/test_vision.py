@@ -48,7 +48,7 @@ def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -
     assert any(f"hs-model=lab&hs-lab={family}" in link.query_string for link in links)
 
 
-@pytest.mark.parametrize("family", ["vit", "dinov2", "registers"])
+@pytest.mark.parametrize("family", ["dinov2", "registers"])
 def test_every_look_of_the_vision_chapter(open_page: OpenPage, family: str) -> None:
     """All its sections are open."""
     app = open_page("vision-transformer", **{"vt-lab": family, "pin": "q7"})
@@ -67,12 +67,7 @@ def test_uploads_reach_a_lab_model(open_page: OpenPage, folders: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "page_text"),
-    [
-        ("bert", "takes a text, not a picture"),
-        ("owner/absent", "is not on this machine"),
-        ("../../etc/passwd", "is not on this machine"),
-        ("x" * 300, "is not on this machine"),
-    ],
+    [("bert", "takes a text, not a picture"), ("../../etc/passwd", "is not on this machine")],
 )
 def test_what_cannot_be_opened_is_a_sentence(open_page: OpenPage, name: str, page_text: str) -> None:
     app = open_page("vision-transformer", **{"vt-lab": name})
@@ -102,7 +97,7 @@ def test_a_link_asks_for_its_picture_again_by_name(open_page: OpenPage, chapter:
     assert f"{key}-file" not in again.query_params
 
 
-@pytest.mark.parametrize("family", ["llava", "smolvlm", "paligemma", "qwen2_vl"])
+@pytest.mark.parametrize("family", ["smolvlm", "paligemma", "qwen2_vl"])
 def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path, family: str) -> None:
     app = open_page("model-lab", **{"ml-model": family, "ml-asked": "Where is the cat?", "ml-new": "4"})
     app = upload(app, "ml-picture", PICTURE)

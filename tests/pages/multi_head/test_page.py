@@ -4,27 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from pages.multi_head.figures import FLOW, flow_figure
-from tests.pages.reading import badges, claim_names, components, stands, texts
+from tests.pages.reading import badges, claim_names, texts
 from tests.visits import Visits
-from ui.text.words import load_words
 from viz_core.lessons.multi_head import multi_head_cost
-from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
 FRESH = {"mh-source": "Fresh weights"}  # it opens on a trained layer, whose width is as it is
-
-
-def test_opens_on_a_trained_layer(visits: Visits) -> None:
-    app = visits(CHAPTER)
-    assert app.segmented_control(key="mh-source").value == "trained"
-    assert "self-attention of encoder block 3" in texts(app)
-    assert all(badges(app).values())
 
 
 def test_a_sentence_through_fresh_weights_with_its_claims(visits: Visits) -> None:
@@ -84,15 +73,6 @@ def test_a_trained_layer_keeps_its_width_and_is_cut_anew(visits: Visits, heads: 
     assert all(badges(app).values())
 
 
-def test_random_vectors_need_no_words(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"mh-source": "Random vectors"})
-    assert not app.text_input
-    app.slider(key="mh-tokens").set_value(1).run()
-    assert not app.exception
-    assert "A width of 64 and 1 token with" in texts(app)
-    assert all(badges(app).values())
-
-
 @pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
 @pytest.mark.parametrize("text", ["", "\u200b"])
 def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) -> None:
@@ -119,42 +99,3 @@ def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not
     assert all(badges(app).values())
     app = open_page(CHAPTER, **{"mh-source": "Trained layer"})
     assert "The shipped model cannot be loaded" in app.error[0].value
-
-
-@pytest.mark.parametrize("block", [1, 2, 3])
-def test_a_trained_layer_has_the_number_of_its_block(visits: Visits, block: int) -> None:
-    """In the text above the maps, and in the maps."""
-    app = visits(CHAPTER, **{"mh-source": "Trained layer", "mh-block": str(block)})
-    stands(app)
-    header, _ = unframe(components(app, "attention_view")[0].bytes)
-    assert [layer["number"] for layer in header["base"]["groups"][0][0]["layers"]] == [block]
-
-
-WORDS = load_words("multi-head", "en")
-LABELS = WORDS.group("option") | WORDS.group("figure")
-SHAPES = {block.name: (1, i, 2 * i) for i, block in enumerate(FLOW)}
-
-
-def test_every_tensor_of_the_flow_has_its_shape() -> None:
-    figure = flow_figure(SHAPES, 4, "weights", LABELS)
-    texts = figure.data[-1]
-    assert len(texts.text) == len(FLOW)
-    for block, text in zip(FLOW, texts.text, strict=True):
-        assert text == f"<b>{LABELS[block.name]}</b><br>(1, {SHAPES[block.name][1]}, {SHAPES[block.name][2]})"
-
-
-@pytest.mark.parametrize("heads", [1, 2, 7])
-def test_blocks_in_heads_are_cut_into_as_many(heads: int) -> None:
-    figure = flow_figure(SHAPES, heads, "input", LABELS)
-    cuts = [trace for trace in figure.data if trace.mode == "lines" and trace.opacity == 0.35]
-    assert len(cuts) == (0 if heads == 1 else sum(block.cut for block in FLOW))
-    assert all(np.isnan(trace.x).sum() == heads - 1 for trace in cuts)
-    if heads == 2:
-        assert cuts[0].x[0] == pytest.approx(0.5)  # queries stand from 0 to 1
-
-
-def test_a_flow_needs_every_shape_and_a_real_choice() -> None:
-    with pytest.raises(ValueError, match="shapes: expected one for each tensor, got none for input"):
-        flow_figure({name: shape for name, shape in SHAPES.items() if name != "input"}, 1, "keys", LABELS)
-    with pytest.raises(ValueError, match="chosen: expected one of input, .*, got 'masks'"):
-        flow_figure(SHAPES, 1, "masks", LABELS)

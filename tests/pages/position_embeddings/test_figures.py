@@ -6,41 +6,19 @@ from collections import defaultdict
 from collections.abc import Callable
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings import figures, offset_figures
-from pages.position_embeddings.figures import hands_figure
 from tests.pages.reading import drawn, one_line, stands
-from ui.blocks.figures import SCORE_LIMIT
 from ui.chapter import parts
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, grid_terms, offsets_of, skew_stages
 from viz_core.positional import (
     RelativePositionEmbedding2d,
-    angular_frequencies,
-    t5_relative_position_bucket,
 )
 
 LABELS: dict[str, str] = defaultdict(lambda: "label")
-
-
-def titled(figure: go.Figure) -> bool:
-    return bool(figure.layout.xaxis.title.text)
-
-
-def test_small_maps_share_one_scale_and_read_out_tokens() -> None:
-    maps = {"a": np.full((2, 2), 9.0), "b": np.array([[0.0, 1], [-1, 2]])}
-    drawn = figures.small_maps(maps, ["<b>", "x"], "added", LABELS)
-    assert list(drawn) == ["a", "b"]
-    for name, figure in drawn.items():
-        trace = figure.data[0]
-        assert np.array_equal(trace.z, maps[name].astype(np.float32))
-        assert trace.z.dtype == np.float32
-        assert (trace.zmin, trace.zmax) == (-SCORE_LIMIT, SCORE_LIMIT)
-        assert figure.layout.xaxis.ticktext == ("&lt;b&gt;", "x")
-        assert titled(figure)
 
 
 def test_the_skew_of_four_tokens_by_hand() -> None:
@@ -64,16 +42,6 @@ def test_every_stage_keeps_entries_and_the_result_has_row_i_in_row_i(n: int) -> 
     result = stages["result"]
     assert ((result - 1) // (2 * n - 1) == np.arange(n)[:, None]).all()
     assert (offsets_of(result, n) == np.arange(n) - np.arange(n)[:, None]).all()
-
-
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_skew_figure_shows_its_stage(stage: str) -> None:
-    figure = figures.skew_figure(4, stage, LABELS)
-    padding, entry = figure.data
-    expected = offsets_of(skew_stages(4)[stage], 4)
-    assert np.array_equal(entry.z, expected, equal_nan=True)
-    assert np.array_equal(np.isnan(padding.z), ~np.isnan(expected))
-    assert tuple(figure.layout.xaxis.range) == (-0.5, expected.shape[1] - 0.5)
 
 
 def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
@@ -102,36 +70,6 @@ def test_the_grid_shows_terms_offsets_and_cells_to_click() -> None:
     assert [place[:2] for place in points[0].customdata] == [[0, 0], [0, 1], [0, 2], [1, 0], [1, 1], [1, 2]]
     assert figure.layout.shapes[0].y0 == 0.5
     assert figure.layout.coloraxis.cmin == -figure.layout.coloraxis.cmax
-
-
-def test_the_decay_curve_and_the_offset_chosen() -> None:
-    offsets = np.arange(-3, 4)
-    figure = figures.decay_figure(offsets, offsets * 2.0, -2, LABELS)
-    (products,) = figure.data
-    assert products.y.tolist() == (offsets * 2).tolist()
-    assert figure.layout.shapes[0].x0 == -2
-
-
-def test_buckets_are_split_by_side() -> None:
-    offsets = torch.arange(-20, 21)
-    buckets = t5_relative_position_bucket(offsets).numpy()
-    before, after = offset_figures.bucket_figure(offsets.numpy(), buckets, LABELS).data
-    assert (before.x.max(), after.x.min()) == (0, 1)
-    assert np.concatenate([before.y, after.y]).tolist() == buckets.tolist()
-
-
-PAIR_LABELS: dict[str, str] = defaultdict(lambda: "label", {"pair-number": "pair {pair}"})
-
-
-def test_hands_stand_at_their_angles() -> None:
-    figure = hands_figure(8, 3, angular_frequencies(64).numpy(), PAIR_LABELS)
-    omegas = angular_frequencies(64).numpy()[::4]
-    for trace, position in ((figure.data[1], 8), (figure.data[2], 3)):
-        x, y = (values.reshape(-1, 3) for values in (trace.x, trace.y))
-        assert len(x) == 8
-        angles = np.arctan2(x[:, 1] - x[:, 0], y[:, 1] - y[:, 0])  # clockwise from 12 o'clock
-        np.testing.assert_allclose(np.exp(1j * angles), np.exp(1j * position * omegas), atol=1e-5)
-    assert figure.data[3].text[:2] == ("pair 0", "pair 4")
 
 
 OpenPage = Callable[..., AppTest]

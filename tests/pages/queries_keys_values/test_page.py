@@ -48,34 +48,27 @@ def test_opens_with_the_books_answers(visits: Visits) -> None:
     assert app.dataframe[0].value.values.tolist() == NAMES
 
 
-@pytest.mark.parametrize("query", ["Lipten", "li", "Zhang", "ß*_[x](y)$"])
-def test_any_query_has_its_weights(open_page: OpenPage, query: str) -> None:
+def test_any_query_has_its_weights_at_any_temperature_and_its_names_in_reach(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    app.text_input(key="qkv-query").set_value(query).run()
-    assert not app.exception
-    weights = soft_lookup([query], BOOK_KEYS, 0.2)[0]
-    spec = figures(app)[0]
-    assert spec["data"][0]["text"] == [f"{weight:.3f}" for weight in weights.tolist()]
-    if query not in BOOK_KEYS:
-        assert f"No key is :blue[{query}]." in texts(app)
-
-
-def test_edits_and_what_they_compare(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
+    for query in ("Lipten", "Zhang", "ß*_[x](y)$"):
+        app.text_input(key="qkv-query").set_value(query).run()
+        assert not app.exception
+        weights = soft_lookup([query], BOOK_KEYS, 0.2)[0]
+        assert figures(app)[0]["data"][0]["text"] == [f"{weight:.3f}" for weight in weights.tolist()]
+        if query not in BOOK_KEYS:
+            assert f"No key is :blue[{query}]." in texts(app)
+    app.text_input(key="qkv-query").set_value("Li")
+    for temperature in (0.01, 100.0):
+        app.select_slider(key="qkv-temperature").set_value(temperature).run()
+        expected = soft_lookup(["Li"], BOOK_KEYS, temperature)[0]
+        np.testing.assert_allclose(drawn(app, "weights")[0]["x"], expected, atol=1e-6)
+        assert all(badges(app).values())
     app.slider(key="qkv-edits").set_value(2)
     app.segmented_control(key="qkv-compare").set_value("whole").run()
     assert ":orange[Hu] → :green[**Rachel**] · edits: 2" in texts(app)
     assert "**Zachary**] · edits" not in texts(app)
     app.text_input(key="qkv-query").set_value("Wittgenstein").run()
     assert "No key is within 2 edits." in texts(app)
-
-
-@pytest.mark.parametrize("temperature", [0.01, 100.0])
-def test_temperature_from_one_hot_to_average(open_page: OpenPage, temperature: float) -> None:
-    app = open_page(CHAPTER)
-    app.select_slider(key="qkv-temperature").set_value(temperature).run()
-    np.testing.assert_allclose(drawn(app, "weights")[0]["x"], soft_lookup(["Li"], BOOK_KEYS, temperature)[0], atol=1e-6)
-    assert all(badges(app).values())
 
 
 def test_a_key_that_stands_twice(visits: Visits) -> None:
@@ -152,12 +145,6 @@ def test_convex_weights_of_nothing(open_page: OpenPage) -> None:
     assert "No weight is positive" in texts(app)
     app.segmented_control(key="qkv-case").set_value("uniform").run()
     assert "| output | (1.500, 1.500) |" in texts(app)
-
-
-def test_nothing_tells_the_weights_while_they_are_drawn(visits: Visits) -> None:
-    page_text = texts(visits(CHAPTER, **{"qkv-guess-warm-drawn": "true"}))
-    assert "0.513" not in page_text
-    assert "0.382" not in page_text
 
 
 def plane(*rows: tuple[float, float]) -> torch.Tensor:

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-import plotly.graph_objects as go
 import pytest
 import torch
 from streamlit.testing.v1 import AppTest
@@ -14,19 +13,13 @@ from streamlit.testing.v1 import AppTest
 from pages.relative_projection.figures import (
     arc,
     lift_zeros,
-    matrix_figure,
-    pairs_figure,
-    residual_figure,
-    rotation_figure,
     shown_pairs,
 )
 from tests.pages.reading import claim_names, marks
 from tests.visits import Visits
 from ui.text.numbers import localised
-from ui.text.words import load_words
-from ui.widgets.figure_style import KEYS, QUERIES, SIGNED_SCALE
 from viz_core.lessons.relative_projection import projection_residual, proof_lines, transpose_residual
-from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows, sinusoidal_table
+from viz_core.positional import angular_frequencies, sinusoidal_rows
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "relative-projection"
@@ -60,18 +53,18 @@ def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
     assert not any("The address asks for" in caption.value for caption in app.caption)
 
 
-@pytest.mark.parametrize(("offset", "position"), [(-100, 0), (0, 7), (1, 200), (44, 3)])
-def test_offset_and_position_move_the_hands_and_the_proof(open_page: OpenPage, offset: int, position: int) -> None:
+def test_offset_and_position_move_the_hands_and_the_proof(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    app.slider(key="rp-offset").set_value(offset)
-    app.slider(key="rp-position").set_value(position).run()
-    assert not app.exception
-    assert f"| {pair(position + offset, 3, 32)} |" in texts(app)
-    assert f"row {position + offset} of the table equals line 3" in texts(app)
-    sine, cosine = proof_lines(offset, position, 3, 32)[-1].result
-    written = f"\\begin{{bmatrix}} {sine:.4f} \\\\ {cosine:.4f} \\end{{bmatrix}}$$"
-    assert sum(element.value.endswith(written) for element in app.markdown) == 4  # every line comes to this
-    assert all(holds for holds, _ in marks(app).values())
+    for offset, position in ((-100, 0), (0, 7), (44, 3)):
+        app.slider(key="rp-offset").set_value(offset)
+        app.slider(key="rp-position").set_value(position).run()
+        assert not app.exception
+        assert f"| {pair(position + offset, 3, 32)} |" in texts(app)
+        assert f"row {position + offset} of the table equals line 3" in texts(app)
+        sine, cosine = proof_lines(offset, position, 3, 32)[-1].result
+        written = f"\\begin{{bmatrix}} {sine:.4f} \\\\ {cosine:.4f} \\end{{bmatrix}}$$"
+        assert sum(element.value.endswith(written) for element in app.markdown) == 4  # every line comes to this
+        assert all(holds for holds, _ in marks(app).values())
 
 
 def test_the_proof_fills_in_what_the_library_proves(visits: Visits) -> None:
@@ -114,75 +107,11 @@ def test_each_number_type_has_its_residual(visits: Visits, name: str) -> None:
     assert f"rounding can cause in {name}." in texts(app)
 
 
-LABELS = load_words("relative-projection", "en").group("figure")
-
-
-def ticks(figure: go.Figure) -> dict[str, float]:
-    axis = figure.layout.yaxis
-    return dict(zip(axis.ticktext, axis.tickvals, strict=True))
-
-
-def test_a_cut_of_the_matrix_with_its_own_dimensions() -> None:
-    M = relative_projection(5, 32).numpy()
-    figure = matrix_figure(M[8:24, 8:24], 8, 6, LABELS)
-    heatmap = figure.data[0]
-    np.testing.assert_allclose(heatmap.z, M[8:24, 8:24], atol=1e-7)
-    assert heatmap.z.dtype == np.float32
-    assert (heatmap.x[0], heatmap.y[-1]) == (8, 23)
-    assert (heatmap.zmin, heatmap.zmax) == (-1, 1)
-    assert heatmap.colorscale == go.Heatmap(colorscale=SIGNED_SCALE).colorscale
-    frame = figure.layout.shapes[0]
-    assert (frame.x0, frame.x1, frame.y0, frame.y1) == (11.5, 13.5, 11.5, 13.5)
-    assert figure.layout.yaxis.autorange == "reversed"
-
-
-def test_residuals_with_exact_zeros_at_the_foot_of_the_axis() -> None:
-    residual = projection_residual(5, 8, torch.arange(50), dtype=torch.float32).numpy()
-    assert residual[0] == 0  # position 0 is (0, 1): its products are exact
-    figure = residual_figure(residual, 1e-6, LABELS)
-    points, bound = figure.data
-    np.testing.assert_allclose(points.y[residual > 0], residual[residual > 0], rtol=1e-6)
-    assert points.y[0] == np.float32(ticks(figure)["0"])
-    assert points.customdata[0] == 0  # what the pointer reads
-    assert bound.y.tolist() == [np.float32(1e-6)] * 2
-    low, high = figure.layout.yaxis.range
-    assert low < np.log10(points.y.min())
-    assert high > -6
-
-
 def test_zeros_are_lifted_below_everything_else() -> None:
     lifted, floor = lift_zeros(np.array([0.0, 3e-9, 1.0]))
     assert floor == pytest.approx(1e-10)
     np.testing.assert_allclose(lifted, [1e-10, 3e-9, 1.0], rtol=1e-6)
     assert np.isnan(lift_zeros(np.array([np.nan, 1.0]))[0][0])
-
-
-WORDS = load_words("relative-projection", "en")
-ROTATION_LABELS = WORDS.group("figure") | {"turn": WORDS("figure.turn", degrees="0.0", turns="0")}
-
-
-@pytest.fixture
-def hands() -> np.ndarray:
-    """(positions, pairs, 2) of a table of width 8."""
-    return sinusoidal_table(40, 8).unflatten(1, (-1, 2)).numpy()
-
-
-def test_hands_and_ring_are_rows_of_the_table(hands: np.ndarray) -> None:
-    projected = (
-        (relative_projection(5, 8).float() @ torch.from_numpy(hands[3].flatten())).unflatten(0, (-1, 2))[1].numpy()
-    )
-    turn = float(5 * angular_frequencies(8)[1])
-    figure = rotation_figure(hands[3:9, 1], projected, turn, 3, 1, ROTATION_LABELS)
-    tips = {
-        trace.line.color: (trace.x[-1], trace.y[-1]) for trace in figure.data if trace.line.color in (QUERIES, KEYS)
-    }
-    assert tips[QUERIES] == pytest.approx(hands[3, 1])
-    assert tips[KEYS] == pytest.approx(hands[8, 1])
-    ring = next(trace for trace in figure.data if trace.name == "M p<sub>3</sub>")
-    assert (ring.x[0], ring.y[0]) == pytest.approx(hands[8, 1], abs=1e-6)
-    assert figure.layout.xaxis.title.text == "dimension 2: sine"
-    assert figure.layout.yaxis.title.text == "dimension 3: cosine"
-    assert figure.layout.yaxis.scaleanchor == "x"
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.3, -2.0, 6.0, 20.0, -100.0])
@@ -194,18 +123,6 @@ def test_an_arc_runs_from_one_hand_to_the_other(turn: float) -> None:
     np.testing.assert_allclose(points[-1] / radius[-1], expected, atol=1e-5)
     assert radius.max() < 1
     assert (np.diff(radius) > -1e-6).all()
-
-
-def test_every_pair_is_drawn_with_its_angle(hands: np.ndarray) -> None:
-    turns = (5 * angular_frequencies(8)).numpy()
-    figure = pairs_figure(hands[3], hands[8], turns, range(4), 2, ROTATION_LABELS)
-    names = next(trace for trace in figure.data if trace.mode == "text")
-    assert list(names.text) == ["0", "1", "2", "3"]
-    np.testing.assert_allclose(names.customdata, np.degrees(turns), rtol=1e-6)
-    for name, row in ((ROTATION_LABELS["from"], hands[3]), (ROTATION_LABELS["to"], hands[8])):
-        trace = next(trace for trace in figure.data if trace.name == name)
-        drawn = np.stack([trace.x, trace.y], axis=1).reshape(4, 3, 2)  # centre, tip, gap
-        np.testing.assert_allclose(drawn[:, 1] - drawn[:, 0], row, atol=1e-6)
 
 
 def test_at_most_36_pairs_with_the_fastest_the_slowest_and_the_chosen() -> None:

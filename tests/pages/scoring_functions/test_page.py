@@ -72,32 +72,21 @@ def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
     assert all(holds for holds, _ in marks(app).values())
 
 
-@pytest.mark.parametrize(
-    ("lengths", "kind", "tensor"),
-    [
-        ("2 3", "One length per batch row", torch.tensor([2, 3])),
-        ("1 3; 2 4", "One length per query", torch.tensor([[1, 3], [2, 4]])),
-        ("", "No mask", None),
-    ],
-)
-def test_lengths_per_row_per_query_or_none(
-    open_page: OpenPage, lengths: str, kind: str, tensor: torch.Tensor | None
-) -> None:
-    app = open_page(CHAPTER, **MASK)
-    app.text_input(key="sf-lengths").set_value(lengths).run()
-    assert kind in texts(app)
-    assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
-
-
-@pytest.mark.parametrize("name", ["book", "each", "blind", "none"])
-def test_examples_fill_the_boxes(open_page: OpenPage, name: str) -> None:
+def test_examples_fill_the_boxes_with_lengths_per_row_per_query_or_none(open_page: OpenPage) -> None:
     app = open_page(CHAPTER, **MASK | {"sf-scores": "5 5"})
-    app.button(key=f"sf-example-{name}").click().run()
-    assert not app.exception
-    assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
-    lengths = {"book": "2 3", "each": "1 3; 2 4", "blind": "0 4; 2 1", "none": ""}[name]
-    assert app.text_input(key="sf-lengths").value == lengths
-    assert "= (2, 2, 4)" in texts(app)
+    for name, lengths, kind, tensor in (
+        ("book", "2 3", "One length per batch row", torch.tensor([2, 3])),
+        ("each", "1 3; 2 4", "One length per query", torch.tensor([[1, 3], [2, 4]])),
+        ("blind", "0 4; 2 1", "One length per query", torch.tensor([[0, 4], [2, 1]])),
+        ("none", "", "No mask", None),
+    ):
+        app.button(key=f"sf-example-{name}").click().run()
+        assert not app.exception
+        assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
+        assert app.text_input(key="sf-lengths").value == lengths
+        assert "= (2, 2, 4)" in texts(app)
+        assert kind in texts(app)
+        assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
 
 
 def test_a_row_that_may_see_nothing_is_named_and_holds(visits: Visits) -> None:
@@ -123,14 +112,6 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert app.text_input(key="sf-lengths").value == lengths
         assert "as soon as your scores can be read" in texts(app)  # the debugger waits, the tabs work
         assert set(figure_names(app)) == MAIN | OTHERS
-
-
-def test_the_gradient_follows_the_key(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **MASK)
-    for key in (1, 4):
-        app.number_input(key="sf-key").set_value(key).run()
-        assert f"Gradient of the weight of key {key}" in figures_alt(app)
-        assert all(holds for holds, _ in marks(app).values())
 
 
 def _half_overflows() -> bool:
@@ -196,7 +177,7 @@ def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: Open
 
 @pytest.mark.parametrize("scene", list(SCENES))
 def test_every_score_of_every_scene(open_page: OpenPage, scene: str) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[2]})
+    app = open_page(CHAPTER, **{"sf-section": TABS[2], "open-all": "false"})
     app.segmented_control(key="sf-scene").set_value(scene).run()
     assert not app.exception
     entries, labels = contest(SCENES[scene](0), 8, 0), load_words(CHAPTER, "en").group("option")

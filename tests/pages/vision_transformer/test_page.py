@@ -204,14 +204,6 @@ def upload_again(app: AppTest) -> bool:
     return not app.exception and bool(claims(app))
 
 
-def test_a_photo_from_the_camera(open_page: OpenPage, model: ImageClassifier) -> None:
-    app = open_at(open_page, source="Camera")
-    assert "stays on the machine" in texts(app)
-    app.camera_input(key="vt-camera").upload("photo.jpg", encode(quarters(), "JPEG"), "image/jpeg").run()
-    found = model.classify(open_picture(encode(quarters(), "JPEG")))
-    assert f"Prediction: {found.label}" in texts(app)
-
-
 def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: ImageClassifier) -> None:
     sheet = Image.new("RGB", (280, 280), "white")
     sheet.paste((32, 32, 32), (60, 40, 180, 240))
