@@ -19,11 +19,14 @@ from viz_core.lessons.scoring_functions.mask_variants import (
     written_by_the_book,
 )
 from viz_core.lessons.scoring_functions.scaling import (
+    QUANTILES,
     concatenation_error,
     dot_product_toy,
     dot_products,
+    drop,
     gaussian_scores,
     gaussian_terms,
+    measure_width,
     query_scores,
     sentence_weights,
     sharpness,
@@ -256,3 +259,12 @@ def test_the_weights_are_those_of_the_encoders_last_layer() -> None:
         recorded = translation.trace["encoder.2.self"].weights(head=head)[0]
         for query in range(len(tokens.labels)):
             assert made.weights(query).numpy() == pytest.approx(recorded[query].numpy(), abs=1e-5)
+
+
+def test_quantiles_and_dropout_of_a_sample() -> None:
+    width, products = measure_width(16, 8, 4096, seed=3), dot_products(16, 4096, 3)
+    for share, quantile in zip(QUANTILES, width.quantiles, strict=True):
+        assert float((products <= quantile).float().mean()) == pytest.approx(share, abs=1e-3)
+    dropped = drop(torch.full((2000, 4), 0.25), 0.5, torch.Generator().manual_seed(0))
+    assert set(dropped.unique().tolist()) == {0.0, 0.5}
+    assert float(dropped.mean()) == pytest.approx(0.25, abs=0.02)

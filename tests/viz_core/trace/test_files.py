@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
 from safetensors.torch import save_file
@@ -83,6 +84,17 @@ def test_shapes_alone_are_recorded_and_have_no_numbers(tmp_path: Path) -> None:
             read()
     with pytest.raises(ValueError, match="site 'attention.0': expected numbers to save"):
         save_trace(trace, tmp_path / "run.safetensors")
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+def test_numbers_of_numpy_are_numbers_and_an_empty_recording_stays_empty(tmp_path: Path) -> None:
+    x, path = torch.randn(1, 2, 3, 4), tmp_path / "run.safetensors"
+    with record() as trace:
+        attend(x, x, x, scale=np.float32(0.3), softcap=np.float64(2.0), causal=np.bool_(True))  # type: ignore[arg-type]
+    save_trace(trace, path)
+    assert torch.equal(load_trace(path)["attention.0"].weights(), trace["attention.0"].weights())
+    save_trace(Trace(), path)
+    assert load_trace(path).sites == ()
 
 
 def test_a_recording_may_replace_the_file_it_came_from(trace: Trace, tmp_path: Path) -> None:

@@ -111,6 +111,8 @@ def test_what_knows_its_tokens_takes_no_others(translation: Translation) -> None
     for other in ({"tokens": ["a"]}, {"keys": ["a"]}, {"row": 1}):
         with pytest.raises(ValueError, match="expected none for a Translation"):
             view(translation, **other)
+    with pytest.raises(ValueError, match="expected attention"):
+        view(load("seq2seq-en-fr", device="cpu").translate("I am lost."))
 
 
 def test_a_trace_shows_positions_or_the_tokens_given(run: HubRun) -> None:

@@ -23,6 +23,7 @@ from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import KeysRequest, MapRequest, PartError, Pin, RowsRequest
+from viz_core.view.responses import every_request
 from viz_core.view.shipped import linked_sentences, open_translation, token_names
 from viz_core.view.state import DisplayOptions, ViewState, read_message
 
@@ -202,6 +203,12 @@ def group() -> MapGroup:
 @pytest.fixture
 def view(group: MapGroup) -> View:
     return View([group, make_group(7, 5)], view_words())
+
+
+def test_tokens_of_a_picture_have_names_and_a_file_holds_where_they_look(view: View) -> None:
+    assert token_names((1, 2), 3) == ("[CLS]", "[REG 1]", "[REG 2]", "1, 1", "1, 2")
+    parts = {str(each) for each in every_request(view.groups, (), 0)}
+    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= parts
 
 
 def test_a_picture_of_another_size_is_refused() -> None:

@@ -243,9 +243,16 @@ def test_a_block_has_the_weights_of_its_rows_and_keys() -> None:
         ({"labels": {"rows": ["a"]}}, "labels: expected 'queries' or 'keys', got 'rows'"),
         ({"labels": {"keys": ["a"]}}, "labels: expected 7 keys, as many as are drawn, got 1"),
         ({"width_mm": 0}, "width_mm: expected 20 to 2000, got 0"),
+        ({"font": "No such"}, "font: expected the name of an installed font, got 'No such'"),
         ({"grid": True, "rows": [1]}, "grid: expected neither rows, keys nor labels"),
     ],
 )
 def test_what_a_figure_cannot_show_is_refused(options: dict[str, Any], message: str) -> None:
     with pytest.raises(ValueError, match=message):
         AttentionView([make_group(5, 7)], START).figure(**options)
+
+
+def test_without_matplotlib_the_extra_is_named(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr("viz_core.view.save.find_spec", lambda _: None)
+    with pytest.raises(ImportError, match=r"pip install 'attention-atlas\[notebook\]'"):
+        view(torch.eye(3)).save(tmp_path / "map.svg")
