@@ -18,9 +18,9 @@ DECODERS = [Seq2SeqAttentionDecoder, Seq2SeqDecoder]  # the book's
 EVERY_DECODER = [*DECODERS, RNNSearchDecoder]
 
 
-def random_model(decoder: type[nn.Module], scale: float = 1.0) -> EncoderDecoder:
+def random_model(decoder: type[nn.Module], scale: float = 1.0, num_layers: int = LAYERS) -> EncoderDecoder:
     torch.manual_seed(3)
-    sizes = (*SIZES, 0.0, scale)
+    sizes = (*SIZES[:3], num_layers, 0.0, scale)
     encoder = Seq2SeqEncoder(*sizes, bidirectional=decoder is RNNSearchDecoder)
     model = EncoderDecoder(encoder, decoder(*sizes)).eval().requires_grad_(False)
     for parameter in model.parameters():
@@ -165,42 +165,32 @@ def test_glorots_uniform_weights_as_in_the_book() -> None:
         assert 0.9 * bound < weight.abs().max() <= bound
 
 
-WORDS, WIDTH, STATE = 17, 5, 6
 NUM_WORDS = torch.tensor([6, 1, 4])
 
 
 def random_rnnsearch(num_layers: int) -> EncoderDecoder:
-    torch.manual_seed(num_layers)
-    sizes = (WORDS, WIDTH, STATE, num_layers)
-    model = EncoderDecoder(Seq2SeqEncoder(*sizes, bidirectional=True), RNNSearchDecoder(*sizes)).eval().double()
-    for parameter in model.requires_grad_(False).parameters():
-        parameter.copy_(0.6 * torch.randn(parameter.shape))
-    return model
-
-
-def random_words(*shape: int) -> Tensor:
-    return torch.randint(3, WORDS, shape, generator=torch.Generator().manual_seed(sum(shape)))
+    return random_model(RNNSearchDecoder, num_layers=num_layers).double()
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_the_encoder_is_torchs_bidirectional_gru_over_the_valid_words(num_layers: int) -> None:
-    encoder, source = random_rnnsearch(num_layers).encoder, random_words(3, 6)
-    reference = nn.GRU(WIDTH, STATE, num_layers, batch_first=True, bidirectional=True).double()
+    encoder, source = random_rnnsearch(num_layers).encoder, random_ids(3, 6)
+    reference = nn.GRU(EMBED, HIDDEN, num_layers, batch_first=True, bidirectional=True).double()
     reference.load_state_dict(encoder.rnn.rnn.state_dict(), strict=True)
     found = encoder(source, NUM_WORDS)
-    assert found.outputs.shape == (3, 6, 2 * STATE)
+    assert found.outputs.shape == (3, 6, 2 * HIDDEN)
     for row, length in enumerate(NUM_WORDS.tolist()):
         outputs, states = reference(encoder.embedding(source[row : row + 1, :length]))
         torch.testing.assert_close(found.outputs[row, :length], outputs[0])
-        assert torch.equal(found.outputs[row, length:], torch.zeros(6 - length, 2 * STATE, dtype=torch.float64))
+        assert torch.equal(found.outputs[row, length:], torch.zeros(6 - length, 2 * HIDDEN, dtype=torch.float64))
         backward = states.unflatten(0, (num_layers, 2))[:, 1, 0]
         torch.testing.assert_close(found.hidden_state[:, row], backward)
-        torch.testing.assert_close(backward[-1], outputs[0, 0, STATE:])  # the state at the first word
+        torch.testing.assert_close(backward[-1], outputs[0, 0, HIDDEN:])  # the state at the first word
 
 
 @pytest.mark.parametrize("num_layers", [1, 2])
 def test_the_decoder_follows_the_papers_equations(num_layers: int) -> None:
-    model, source, target = random_rnnsearch(num_layers), random_words(3, 6), random_words(3, 4)
+    model, source, target = random_rnnsearch(num_layers), random_ids(3, 6), random_ids(3, 4)
     decoder = model.decoder
     with record() as trace:
         logits = model(source, target, NUM_WORDS)
@@ -223,19 +213,19 @@ def test_the_decoder_follows_the_papers_equations(num_layers: int) -> None:
 
 
 def test_a_config_names_the_architecture() -> None:
-    sizes = {"vocab_size": WORDS, "embed_size": WIDTH, "num_hiddens": STATE, "num_layers": 1}
+    sizes = {"vocab_size": VOCAB, "embed_size": EMBED, "num_hiddens": HIDDEN, "num_layers": 1}
     paper = build_translation_model({"architecture": "rnnsearch", **sizes})
     assert isinstance(paper.decoder, RNNSearchDecoder)
     assert paper.encoder.rnn.rnn.bidirectional
     assert paper.decoder.dense.weight is paper.encoder.embedding.weight
-    same = {**sizes, "embed_size": STATE}  # the book's shares its embedding only with states of its width
+    same = {**sizes, "embed_size": HIDDEN}  # the book's shares its embedding only with states of its width
     book = build_translation_model({"architecture": "seq2seq-attention", **same})
     assert type(book.decoder) is Seq2SeqAttentionDecoder
     assert not book.encoder.rnn.rnn.bidirectional
 
 
 def test_without_a_key_for_the_end_each_row_attends_to_its_words() -> None:
-    model, source, target = random_rnnsearch(1), random_words(3, 6), random_words(3, 4)
+    model, source, target = random_rnnsearch(1), random_ids(3, 6), random_ids(3, 4)
     model.decoder.attend_to_end = False
     with record() as trace:
         logits = model(source, target, NUM_WORDS)

@@ -120,33 +120,25 @@ def test_who_writes_all_at_once_is_not_shown_what_it_shall_find() -> None:
     assert torch.equal(right, tokens[:, :5].flatten())
 
 
-@pytest.mark.parametrize(
-    ("change", "says"),
-    [
-        ({"task": "chess"}, "task: expected one of copy"),
-        ({"steps": 0}, "steps: expected at least 1, got 0"),
-        ({"shortest": 9, "longest": 4}, "expected 1 <= shortest <= longest <= 128, got 9, 4"),
-        ({"task": "look-up", "longest": 27}, "longest <= 26, got 3, 27"),
-        ({"task": "repeat", "shape": Shape(causal=False)}, "repeat: expected a causal model"),
-    ],
-)
-def test_a_plan_that_cannot_be_is_a_sentence(change: dict[str, object], says: str) -> None:
-    with pytest.raises(ValueError, match=says):
-        Plan(**{**vars(SHORT), **change})
+IMPOSSIBLE: list[tuple[Callable[..., object], dict[str, object], str]] = [
+    (Plan, {"task": "chess"}, "task: expected one of copy"),
+    (Plan, {"steps": 0}, "steps: expected at least 1, got 0"),
+    (Plan, {"shortest": 9, "longest": 4}, "expected 1 <= shortest <= longest <= 128, got 9, 4"),
+    (Plan, {"task": "look-up", "longest": 27}, "longest <= 26, got 3, 27"),
+    (Plan, {"task": "repeat", "shape": Shape(causal=False)}, "repeat: expected a causal model"),
+    (Shape, {"num_layers": 5}, "num_layers: expected 1 to 4, got 5"),
+    (Shape, {"num_heads": 3}, "expected a divisor of 64, got 3"),
+    (Shape, {"num_hiddens": 16}, "num_hiddens: expected 32 to 256"),
+    (Shape, {"positions": "gps"}, "positions: expected one of none, "),
+]
 
 
-@pytest.mark.parametrize(
-    ("sizes", "says"),
-    [
-        ({"num_layers": 5}, "num_layers: expected 1 to 4, got 5"),
-        ({"num_heads": 3}, "expected a divisor of 64, got 3"),
-        ({"num_hiddens": 16}, "num_hiddens: expected 32 to 256"),
-        ({"positions": "gps"}, "positions: expected one of none, "),
-    ],
-)
-def test_a_model_that_cannot_be_is_a_sentence(sizes: dict[str, object], says: str) -> None:
+@pytest.mark.parametrize(("make", "change", "says"), IMPOSSIBLE)
+def test_a_plan_or_model_that_cannot_be_is_a_sentence(
+    make: Callable[..., object], change: dict[str, object], says: str
+) -> None:
     with pytest.raises(ValueError, match=says):
-        Shape(**sizes)
+        make(**{**(vars(SHORT) if make is Plan else {}), **change})
 
 
 @pytest.mark.parametrize("task", ["copy", "brackets"])
