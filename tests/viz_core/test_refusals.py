@@ -231,25 +231,6 @@ def test_sizes_are_whole_numbers_of_python_or_numpy(function: Callable[..., Any]
 
 
 @pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize(
-    ("options", "why"),
-    [
-        ({"bias": MASK.expand(2, 4, 5, 6)}, "bias: .* booleans are a mask"),  # would add 1 where a query may look
-        ({"bias": BIAS.to(torch.complex64)}, "bias: expected floating-point"),
-        ({"softcap": float("nan")}, "softcap: expected a positive number, got nan"),
-        ({"scale": float("nan")}, "scale: expected a finite number, got nan"),
-        ({"scale": torch.tensor(0.5)}, "scale: expected a finite number, got float32"),
-        ({"dropout": -1}, "dropout: expected a number from 0 to 1, got -1"),  # torch's kernel took it for 0
-        ({"dropout": float("nan")}, "dropout: expected a number from 0 to 1, got nan"),
-        ({"keys": K[:, :0], "values": V[:, :0]}, "expected key heads to divide query heads, got 0 and 4"),
-    ],
-)
-def test_attend_takes_no_option_for_another(options: dict[str, Any], why: str) -> None:
-    with pytest.raises(ValueError, match=why):
-        attend(**{**TENSORS["attend"][1], **options})
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
 def test_token_ids_outside_the_vocabulary_are_refused() -> None:
     for ids, why in ((IDS + 9, "from 0 to 8"), (IDS - 20, "from 0 to 8"), (IDS.to(torch.int16), "int32 or int64")):
         with pytest.raises(ValueError, match=why):

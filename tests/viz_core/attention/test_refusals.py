@@ -52,6 +52,7 @@ from viz_core.positional import (
     t5_relative_position_bucket,
 )
 from viz_core.positional.kerple import KerpleLog
+from viz_core.trace import attend, record_weights
 
 Row = tuple[Callable[[], Any], str]
 
@@ -88,6 +89,11 @@ def pooled(keys: int = 2, values: int = 2, kernel: Any = boxcar) -> Any:
     return nadaraya_watson(torch.arange(float(keys)), zeros(values), zeros(1), kernel)
 
 
+def attended(**given: Any) -> Tensor:
+    inputs = dict.fromkeys(("queries", "keys", "values"), (2, 1, 3, 4)) | given
+    return attend(**{name: zeros(each) if isinstance(each, tuple) else each for name, each in inputs.items()})
+
+
 def step_past_the_table() -> None:
     decoder = TransformerDecoder(*BLOCKS).eval()
     step, state = begin_decoding(decoder, zeros(1, 4, 8), torch.tensor([4]))
@@ -95,6 +101,31 @@ def step_past_the_table() -> None:
 
 
 ATTENTION: list[Row] = [
+    (lambda: attended(queries=(3, 4)), "(batch, heads, n, width), got [(3, 4)"),
+    (lambda: attended(keys=(2, 1, 3, 5)), "queries and keys of one width, got 4 and 5"),
+    (lambda: attended(queries=(1, 1, 3, 4)), "queries and keys of one batch size, got 1 and 2"),
+    (lambda: attended(values=(2, 1, 2, 4)), "one value for each key, got shapes (2, 1, 3, 4) and"),
+    (lambda: attended(keys=(2, 3, 3, 4), values=(2, 3, 3, 4), queries=(2, 4, 3, 4)), "key heads to divide query heads"),
+    (lambda: attended(keys=(2, 0, 3, 4), values=(2, 0, 3, 4)), "key heads to divide query heads, got 0 and 1"),
+    (lambda: attended(keys=zeros(2, 1, 3, 4).half()), "of one dtype, got queries torch.float32, keys torch.float16"),
+    (lambda: attended(values=zeros(2, 1, 3, 4, device="meta")), "of one device, got keys cpu, values meta"),
+    (lambda: attended(mask=zeros(3, 3)), "mask: expected booleans"),
+    (lambda: attended(mask=ones(2, 1, 3, 4) > 0), "broadcasts to (2, 1, 3, 3), got (2, 1, 3, 4)"),
+    (
+        lambda: attended(bias=ones(2, 2, 3, 3)),
+        "bias: expected a shape that broadcasts to (2, 1, 3, 3), got (2, 2, 3, 3)",
+    ),
+    (lambda: attended(bias=ones(2, 1, 3, 3) > 0), "booleans are a mask"),  # would add 1 where a query may look
+    (lambda: attended(bias=zeros(2, 1, 3, 3).to(torch.complex64)), "bias: expected floating-point"),
+    *(
+        (lambda softcap=softcap: attended(softcap=softcap), "softcap: expected a positive number")
+        for softcap in (0.0, -1.0, math.nan)
+    ),
+    (lambda: attended(scale=math.nan), "scale: expected a finite number, got nan"),
+    (lambda: attended(scale=torch.tensor(0.5)), "scale: expected a finite number, got float32"),
+    (lambda: attended(dropout=-1), "dropout: expected a number from 0 to 1, got -1"),  # torch's kernel took it for 0
+    (lambda: attended(dropout=math.nan), "dropout: expected a number from 0 to 1, got nan"),
+    (lambda: record_weights(zeros(1, 3, 3)), "weights: expected (batch, heads, queries, keys), got shape (1, 3, 3)"),
     (lambda: masked_softmax(zeros(3, 4)), "scores: expected (batch, queries, keys), got shape (3, 4)"),
     (lambda: masked_softmax(X, torch.tensor([1, 2, 3])), "valid_lens: expected shape (2,) or (2, 3), got (3,)"),
     (lambda: masked_softmax(X, torch.tensor([-3, 1])), "got -3 to 1"),

@@ -174,31 +174,6 @@ CASES: dict[str, dict[str, Any]] = {
 }
 
 
-@pytest.mark.usefixtures("shapes_unchecked")
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        ({"queries": (3, 4)}, r"expected .*\(batch, heads, n, width\), got \[\(3, 4\)"),
-        ({"keys": (2, 1, 3, 5)}, "queries and keys of one width, got 4 and 5"),
-        ({"queries": (1, 1, 3, 4)}, "queries and keys of one batch size, got 1 and 2"),
-        ({"values": (2, 1, 2, 4)}, r"one value for each key, got shapes \(2, 1, 3, 4\) and"),
-        ({"queries": (2, 4, 3, 4), "keys": (2, 3, 3, 4), "values": (2, 3, 3, 4)}, "key heads to divide query heads"),
-        ({"softcap": 0.0}, "softcap: expected a positive number, got 0.0"),
-        ({"mask": torch.zeros(3, 3)}, "mask: expected booleans.* got float"),
-        ({"mask": torch.ones(2, 1, 3, 4) > 0}, r"mask: .* broadcasts to \(2, 1, 3, 3\), got \(2, 1, 3, 4\)"),
-        ({"bias": torch.ones(2, 2, 3, 3)}, r"bias: .* broadcasts to \(2, 1, 3, 3\), got \(2, 2, 3, 3\)"),
-        ({"keys": torch.zeros(2, 1, 3, 4).half()}, "of one dtype, got queries torch.float32, keys torch.float16"),
-        ({"values": torch.zeros(2, 1, 3, 4, device="meta")}, "of one device, got keys cpu, values meta"),
-    ],
-)
-def test_refuses_what_does_not_fit(given: dict[str, Any], message: str) -> None:
-    shapes = dict.fromkeys(("queries", "keys", "values"), (2, 1, 3, 4)) | given
-    with pytest.raises(ValueError, match=message):
-        attend(**{name: torch.zeros(each) if isinstance(each, tuple) else each for name, each in shapes.items()})
-    with pytest.raises(ValueError, match=r"weights: expected \(batch, heads, queries, keys\), got shape \(1, 3, 3\)"):
-        record_weights(torch.zeros(1, 3, 3))
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_weights_in_the_graph_are_those_that_were_used(name: str) -> None:
     """The output is linear in them, d sum(g * (W V)) / dW = g V^T, and all gradients are the kernel's."""
