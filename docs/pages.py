@@ -1,9 +1,11 @@
 """Pages of the documentation site that are written when it is built: the reference, and files of the project's root."""
 
 import ast
+import os
 import re
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +91,19 @@ def _names(path: Path, wanted: Callable[[ast.AST], bool]) -> list[str]:
     """The names within the nodes of a file that are wanted."""
     found = [node for node in ast.walk(ast.parse(path.read_text("utf-8"))) if wanted(node)]
     return [node.id for each in found for node in ast.walk(each) if isinstance(node, ast.Name)]
+
+
+def on_post_page(output: str, *, page: Any, config: Any, **_: Any) -> str:
+    """Say what a page is for sites that show links to it; a picture needs the whole address, ATLAS_SITE."""
+    site = os.environ.get("ATLAS_SITE", "").rstrip("/")
+    tags = {
+        "type": "website",
+        "title": f"{page.title} · {config['site_name']}",
+        "description": config["site_description"],
+    }
+    tags |= {"image": f"{site}/docs/assets/transformer.png"} if site else {}
+    lines = (f'<meta property="og:{name}" content="{escape(text, quote=True)}">\n' for name, text in tags.items())
+    return output.replace("</head>", "".join(lines) + "</head>", 1)
 
 
 def _chapter_links(chapters: Sequence[str], app: str) -> str:

@@ -21,13 +21,14 @@ from ui.text.words import languages
 from viz_core.runtime.assets import ASSETS
 
 APP = "https://atlas.example"
+PUBLISHED = "https://pages.example/atlas"  # the site without a server, with the documentation in its folder docs
 
 
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("site")
     command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--strict", "--site-dir", str(folder)]
-    given = {**os.environ, "ATLAS_ADDRESS": APP}
+    given = {**os.environ, "ATLAS_ADDRESS": APP, "ATLAS_SITE": PUBLISHED}
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, env=given)
     assert done.returncode == 0, done.stderr[-2000:]
     return folder
@@ -40,6 +41,20 @@ def test_the_reference_holds_every_public_name(site: Path) -> None:
         package = importlib.import_module("viz_core" if page == "index" else f"viz_core.{page}")
         titles = re.sub(r"<[^>]+>", " ", " ".join(re.findall(r"<h2.*?</h2>", html, re.DOTALL))).split()
         assert {name for name in package.__all__ if name not in titles} == set(), page
+
+
+def test_links_from_elsewhere_show_title_and_picture(site: Path) -> None:
+    for path in site.rglob("*.html"):
+        tags = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]+)">', path.read_text("utf-8")))
+        if path.name == "404.html":
+            continue
+        assert tags.keys() == {"type", "title", "description", "image"}, path
+        assert (site / tags["image"].removeprefix(f"{PUBLISHED}/docs/")).is_file()
+    titles = [
+        re.findall(r'og:title" content="([^"]+)"', (site / name).read_text("utf-8"))
+        for name in ("library.html", "faq.html")
+    ]
+    assert titles[0] != titles[1]
 
 
 def test_code_of_chapters_and_reference_link_to_each_other(site: Path, monkeypatch: pytest.MonkeyPatch) -> None:

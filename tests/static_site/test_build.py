@@ -163,3 +163,16 @@ def test_what_to_remember_has_no_link_into_the_app(language: str, name: str) -> 
     assert remembered.count("<li>") == 3
     assert "href" not in remembered
     assert not re.search(r"\]|\(#", remembered)
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_links_from_elsewhere_show_title_question_and_picture(language: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The picture has a whole address, so there is none where the site's is not known."""
+    for site, pictures in (("", []), ("https://pages.example/atlas/", ["transformer.png"])):
+        monkeypatch.setenv("ATLAS_SITE", site)
+        page = whole_page(Words(language), "transformer", 'A "title"', "Why?", "", {}, chapter="transformer")
+        tags = dict(re.findall(r'<meta property="og:(\w+)" content="([^"]+)">', page))
+        assert tags["title"].startswith("A &quot;title&quot; · ")
+        assert tags["description"] == "Why?"
+        picture = tags.get("image", "")
+        assert [picture.removeprefix("https://pages.example/atlas/gallery/")] * bool(picture) == pictures
