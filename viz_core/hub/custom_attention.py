@@ -30,7 +30,7 @@ from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.weights import TokenMask, allowed_keys
 
 _ATTENDS = re.compile(
-    r"oftmax(\.apply)?\(|\bscaled_dot_product_attention\(|\bmulti_head_attention_forward\(|\bshifted_window_attention\("
+    r"oftmax(\.apply)?\(|\b(scaled_dot_product|flex|shifted_window)_attention\(|\bmulti_head_attention_forward\("
 )
 
 

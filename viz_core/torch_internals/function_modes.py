@@ -1,7 +1,8 @@
 """The stack of TorchFunctionModes of a thread, and torch's fast path: its kernels, and modes that leave it open."""
 
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -57,6 +58,24 @@ def remove_mode(mode: TorchFunctionMode) -> None:
         above.append(top)
     for each in reversed(above):
         _push_mode(each)
+
+
+@contextmanager
+def without_fast_path_modes() -> Iterator[None]:
+    """No FastPathMode sees a call in this block; other modes do, which torch's own functions may rely on."""
+    modes = list[TorchFunctionMode]()
+    while _current_mode() is not None:
+        modes.insert(0, _pop_mode())
+    others = [mode for mode in modes if not isinstance(mode, FastPathMode)]
+    for mode in others:
+        _push_mode(mode)
+    try:
+        yield
+    finally:
+        for _ in others:
+            _pop_mode()
+        for mode in modes:
+            _push_mode(mode)
 
 
 class _Answer:

@@ -53,7 +53,10 @@ def in_graph(site: str | None = None) -> bool:
 
 
 def _refuse_graph(layer: str) -> None:
-    raise ValueError(f"{layer}: torch.compile cannot be recorded or edited; run the model uncompiled in this block")
+    raise ValueError(
+        f"{layer}: torch.compile cannot be recorded or edited; run the model uncompiled in this block, and give "
+        "record(torch_calls=...) a model that calls flex_attention, which compiles itself"
+    )
 
 
 # As torch.compiler.assume_constant_result does, which loads the compiler: this runs, and raises, as plain Python.

@@ -55,7 +55,7 @@ def _not_instrumented() -> list[str]:
     transformers: Any = sys.modules.get("transformers")
     if transformers is None:
         return []
-    models = [each for each in gc.get_objects() if isinstance(each, transformers.PreTrainedModel)]
+    models = [each for each in gc.get_objects() if issubclass(type(each), transformers.PreTrainedModel)]
     inner = {id(part) for model in models for part in model.modules() if part is not model}
     return list(dict.fromkeys(type(m).__name__ for m in models if id(m) not in inner and not _is_instrumented(m)))
 

@@ -83,7 +83,8 @@ def record(
             unless differentiable, which takes no edits and no fast path.
             A nested batch is recorded at the length of its longest member. Where a named layer computes attention by
             matrix products of its own, the result of its softmax is stored as the map; a warning names the layers
-            that ran and have no map, and why.
+            that ran and have no map, and why. Of a model given, `flex_attention` too, where its code has a global name
+            for that.
         values: also store references to values, for `viz_core.maps.contributions`.
         states: also store references to `Trace.states`, of our models and of transformers' after `instrument`; True for
             all kinds, or some by the last part of their names: ("residual",).

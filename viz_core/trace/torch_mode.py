@@ -11,6 +11,7 @@ import torch.nn.functional as F
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.arguments import with_four_axes, with_gradient
+from viz_core.trace.flex import wrap_flex_attention
 from viz_core.trace.intervene import is_editing, refuse_edits
 from viz_core.trace.outputs import edited_output, on_output, on_projected
 from viz_core.trace.source import Direct, Source
@@ -45,6 +46,13 @@ class RecordingMode(FastPathMode):
         super().__init__(closed=trace.differentiable)
         self._trace, self._layers = trace, layers
         self._values = trace.values and self.keeps_values
+        if layers.model is not None:
+            wrap_flex_attention(layers.model)
+
+    @property
+    def site(self) -> str | None:
+        """The site of this thread's current layer."""
+        return self._layers.layer.site
 
     def add(self, source: Source, site: str | None) -> Any:
         """Add a call, with the site of its layer or None, and return what `change` and `drop` know it by.

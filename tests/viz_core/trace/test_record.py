@@ -8,6 +8,7 @@ import pickle
 import re
 import sys
 import threading
+import weakref
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -97,12 +98,17 @@ def test_a_layer_by_itself_has_a_site_of_its_own() -> None:
 
 def test_an_empty_recording_says_what_can_be_seen() -> None:
     advice = r"after instrument\(model\), and plain PyTorch with record\(torch_calls=model\)"
+    import transformers  # whose models in memory are looked for
+
+    assert transformers.PreTrainedModel
+    gone = weakref.proxy(set[int]())  # as torch's compiler leaves them: to ask for its class is an error
     with record() as trace:
         F.scaled_dot_product_attention(*tensors())
     assert re.search(advice, repr(trace))
     assert re.search(advice, trace.summary())
     with pytest.raises(KeyError, match="no site 'c' in this trace; it has none: .*" + advice):
         trace["c"]
+    del gone
 
 
 def test_eight_threads_on_one_model_equal_serial_calls() -> None:

@@ -10,8 +10,10 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
 
 from tests.viz_core.trace.test_torch_models import HEADS, Block, D, encoder, padded
+from viz_core.hub import coverage
 from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum
 from viz_core.trace import gate, head_outputs, intervene, mean, mean_outputs, off, patch, record
 
@@ -174,3 +176,67 @@ def test_weights_in_the_graph_of_the_kernel(shape: tuple[int, ...]) -> None:
     expected = torch.autograd.grad(plain.square().sum(), [q, k, v])
     found = torch.autograd.grad(output.square().sum(), [q, k, v, trace[0].graph_weights])
     torch.testing.assert_close(found[:3], expected)
+
+
+compiled_flex: Any = None  # set by the test, as the compiler takes seconds to import
+
+
+class FlexAttention(nn.Module):
+    """torch's flex_attention: grouped keys, a bias of each head's own, padding and the future hidden by a function."""
+
+    def __init__(self, compiled: bool) -> None:
+        super().__init__()
+        self.compiled, self.slopes = compiled, torch.tensor([0.5, 0.25, 0.125, 0.0625])
+        self.q_proj, self.kv_proj, self.out_proj = nn.Linear(16, 32), nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, X: Tensor, lengths: Tensor) -> Tensor:
+        def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return 3 * torch.tanh(score / 3) - self.slopes[h] * (i - j)
+
+        def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return (j <= i) & (j < lengths[b])
+
+        parts = self.q_proj(X), *self.kv_proj(X).chunk(2, dim=-1)
+        Q, K, V = (each.unflatten(-1, (-1, 8)).transpose(1, 2) for each in parts)
+        mask = create_block_mask(mask_mod, len(X), 1, X.shape[1], X.shape[1], device="cpu")
+        if self.compiled:
+            pooled = compiled_flex(Q, K, V, score_mod, mask, enable_gqa=True)
+        else:
+            pooled = flex_attention(Q, K, V, score_mod=score_mod, block_mask=mask, enable_gqa=True, scale=0.5)
+        return self.out_proj(pooled.transpose(1, 2).flatten(2))
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
+def test_flex_attention_is_recorded_where_a_model_names_it(
+    compiled: bool, dtype: torch.dtype, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "compiled_flex", torch.compile(flex_attention, backend="eager"))
+    monkeypatch.setitem(globals(), "flex_attention", flex_attention)  # put back what recording wraps
+    model = nn.ModuleDict({"layers": nn.ModuleList([FlexAttention(compiled) for _ in range(2)])}).to(dtype)
+    X, lengths, first = torch.randn(2, 5, 16, dtype=dtype), torch.tensor([5, 3]), model["layers"][0]
+    plain, projected = first(X, lengths), []
+    assert [row.site for row in coverage(model)] == ["encoder.0.self", "encoder.1.self"]
+    hook = first.out_proj.register_forward_pre_hook(lambda _layer, inputs: projected.append(inputs[0]))
+    with record(torch_calls=model, values=True) as trace:
+        assert torch.equal(first(X, lengths), plain)
+    hook.remove()
+    call = trace["encoder.0.self"]
+    expected = projected[0].unflatten(-1, (4, 8)).transpose(1, 2).float()
+    torch.testing.assert_close(head_outputs(call), expected, atol=most, rtol=most)
+    weights = call.weights()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4, 5))
+    assert not weights.triu(1).any()
+    assert not weights[1, :, :, 3:].any()
+    edited = intervene({"encoder.0.self": off(0)})
+    with pytest.raises(ValueError, match="encoder.0.self"), edited, record(torch_calls=model):
+        first(X, lengths)
+    with pytest.raises(ValueError, match="expected no differentiable"), record(True, model):
+        first(X, lengths)
+    assert torch.equal(first(X, lengths), plain), "outside of a recording it does what it did"
+    monkeypatch.setitem(globals(), "compiled_flex", torch.compile(flex_attention, backend="eager"))  # of a wrapper
+    with record(torch_calls=model) as again:
+        first(X, lengths)
+    assert again.sites == trace.sites
