@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from functools import cache
 
 import numpy as np
 import pytest
@@ -29,6 +30,11 @@ from viz_core.sounds.sound import tone_sequence
 
 MB = 2**20
 LARGE = (8000, 5000)
+
+
+@cache
+def large(mode: str) -> bytes:
+    return encode(Image.new(mode, LARGE), "PNG")
 
 
 @pytest.mark.parametrize("name", GOOD)
@@ -111,7 +117,7 @@ def test_a_jpeg_of_many_scans_is_refused_before_it_is_decoded() -> None:
 @pytest.mark.parametrize("mode", ["RGBA", "I;16"])
 def test_forty_megapixels_take_no_memory_of_the_pages(mode: str) -> None:
     """A small file; several of them held gigabytes in the process of the pages."""
-    content = encode(Image.new(mode, LARGE), "PNG")
+    content = large(mode)
     assert len(content) < MB / 4
     with bounded():
         small, size = decode_preview(content)
@@ -128,7 +134,7 @@ def test_forty_megapixels_take_no_memory_of_the_pages(mode: str) -> None:
 def test_what_exceeds_a_limit_is_a_sentence(limits: Limits, reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(process, "Limits", lambda *_: limits)
     with pytest.raises(PictureError, match=reason):
-        decode_picture(encode(Image.new("RGBA", LARGE), "PNG"))
+        decode_picture(large("RGBA"))
 
 
 @pytest.mark.attack("pictures")
