@@ -19,7 +19,7 @@ from viz_core.pretrained import build_translation_model
 CPU = torch.device("cpu")
 CONFIG = TranslationConfig(
     vocab_size=300,
-    epochs=45,
+    epochs=30,
     batch_tokens=256,
     muon_lr=1e-2,
     adam_lr=5e-3,
