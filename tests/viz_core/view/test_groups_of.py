@@ -98,12 +98,12 @@ def test_over_a_picture_a_head_with_a_neighbourhood_opens_at_a_patch_that_shows_
     groups, state = open_classification(classification, "en")
     rows, columns = groups[0].image.grid
     places = [(row, column) for row in range(rows) for column in range(columns)]
-    near = np.array([[np.hypot(a - c, b - d) <= 2 for c, d in places] for a, b in places])
+    neighbours = np.array([[np.hypot(a - c, b - d) <= 2 for c, d in places] for a, b in places])
     maps = [call.weights()[0, :, 1:, 1:].double().numpy() for call in classification.trace]
-    nearby = np.array([(layer * near).sum(-1).mean(-1) for layer in maps])
+    nearby = np.array([(layer * neighbours).sum(-1).mean(-1) for layer in maps])
     assert (state.layer, state.head) == np.unravel_index(nearby.argmax(), nearby.shape)
     assert nearby.max() >= CLEAR
-    spread = (np.sqrt(maps[state.layer][state.head]) * (near & ~np.eye(len(places), dtype=bool))).sum(-1)
+    spread = (np.sqrt(maps[state.layer][state.head]) * (neighbours & ~np.eye(len(places), dtype=bool))).sum(-1)
     assert state.pins == (Pin("query", 1 + int(spread.argmax())),)
 
 
