@@ -61,7 +61,9 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     """A drawing that only says it is a picture gets a sentence; then a picture."""
     content = encode(drawn_picture("bag"), "PNG")
     found = model.classify(open_picture(content))
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments&vt-open-lab=true")
+    page.goto(
+        f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments&vt-open-lab=true&head=encoder-self.4.0&pin=q0"
+    )
     svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
     page.locator("input[type=file]").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": svg})
     expect(page.get_by_text("This is an SVG drawing, whatever its name says.")).to_be_visible()
