@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -16,10 +17,12 @@ from recipes import text_models
 from recipes.__main__ import main
 from recipes.text_rows import (
     SPECIAL,
+    HiddenWord,
     Sentence,
     TextBatch,
     collate,
     encode,
+    filled,
     hide_words,
     packaged,
     perplexity,
@@ -126,3 +129,13 @@ def test_words_are_hidden_whole_and_special_tokens_never() -> None:
     assert abs(float((given[hidden] == SPECIAL["<mask>"]).float().mean()) - 0.8) < 0.03
     assert given.min() >= 0
     assert int((given[hidden] == SPECIAL["<pad>"]).sum()) == 0
+
+
+def test_a_word_of_two_pieces_is_named_if_both_are() -> None:
+    """By a model that names token 11 in every place."""
+
+    def model(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.full_like(input_ids, 11), 13))
+
+    words = [HiddenWord(0, (0, 1)), HiddenWord(0, (2,))]
+    assert filled(model, [Sentence([10, 11, 11], [0, 0, 1])], words, torch.device("cpu")) == 50
