@@ -57,6 +57,16 @@ _SLOW = tuple(
 assert all(any(_TESTS.glob(f"{start.rstrip('/')}*")) for start in _SLOW)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """With `-m slow` or without what is slow, import no file whose tests would all be left out."""
+    runs = config.getoption("markexpr", "")
+    if collection_path.suffix != ".py" or runs not in ("slow", "not slow") or _TESTS not in collection_path.parents:
+        return None
+    slow = collection_path.relative_to(_TESTS).as_posix().startswith(_SLOW)
+    mixed = not slow and "mark.slow" in collection_path.read_text(encoding="utf-8")
+    return True if slow != (runs == "slow") and not mixed else None
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: not any(name in item.path.parts for name in _LONG))

@@ -8,7 +8,6 @@ from typing import Literal
 
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import wait_until_ready
 from tests.browser.page_checks import expect_rest
 
 AXE = Path(__file__).parent / "vendor" / "axe" / "axe.min.js"
@@ -28,8 +27,8 @@ COLOURS_THERE = "() => document.getAnimations().every((each) => !(each instanceo
 STREAMLITS = {"list": "stSidebarNavItems", "listitem": "stSidebarNavItems"}
 
 
-def found_in(page: Page, part: str | None = None) -> list[str]:
-    """Every rule that the page breaks, with the element that breaks it: of colours light and dark, of all else once.
+def found_in(page: Page, part: str | None = None, schemes: tuple[Scheme, ...] = ("light", "dark")) -> list[str]:
+    """Every rule that the page breaks, with the element that breaks it: of colours in each scheme, of all else once.
 
     The page stays as it was turned last, and begins so at the next call: to draw it in other colours takes long.
 
@@ -38,19 +37,23 @@ def found_in(page: Page, part: str | None = None) -> list[str]:
     """
     if page.evaluate("() => !globalThis.axe"):
         page.evaluate(AXE.read_text(encoding="utf-8"))
-    first: Scheme = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
-    other: Scheme = "light" if first == "dark" else "dark"
-    _turn(page, first)
-    found = [f"{first}: {each}" for each in _found(page, ALL, part)]
-    _turn(page, other)
-    return found + [f"{other}: {each}" for each in _found(page, OF_COLOURS, part)]
+    now = "dark" if page.evaluate("matchMedia('(prefers-color-scheme: dark)').matches") else "light"
+    found: list[str] = []
+    for number, scheme in enumerate(sorted(schemes, key=lambda each: each != now)):
+        _turn(page, scheme)
+        found += [f"{scheme}: {each}" for each in _found(page, OF_COLOURS if number else ALL, part)]
+    return found
 
 
-def expect_no_more_than(empty: list[str], page: Page) -> None:
-    """The page breaks no rule but those that an empty page breaks."""
-    known = {each.split(" at ")[0] for each in empty}
-    more = [each for each in found_in(page) if each.split(" at ")[0] not in known]
+def expect_no_more_than(empty: list[str], page: Page, *schemes: Scheme) -> None:
+    """The page breaks no rule, in both schemes or in these, but those that an empty page breaks."""
+    known = set(map(_rule, empty))
+    more = [each for each in found_in(page, schemes=schemes or ("light", "dark")) if _rule(each) not in known]
     assert not more, "\n".join(more)
+
+
+def _rule(found: str) -> str:
+    return found.partition(": ")[2].partition(" at ")[0]
 
 
 def _found(page: Page, rules: dict[str, object], part: str | None) -> Iterator[str]:
@@ -107,12 +110,3 @@ def check_first_visit(page: Page, sent: list[int]) -> None:
     """The page works offline; its model, the runtime and the small files of all pages are together below 20 MB."""
     expect(page.get_by_role("status")).to_contain_text("works offline")
     assert sum(sent) < 20e6, f"{sum(sent) / 1e6:.1f} MB were sent"
-
-
-def check_every_language(page: Page, site: str, name: str) -> None:
-    """A page fits in each language, and everyone can use the last one."""
-    for language in ("en", "pt-BR", "zh-TW"):
-        page.goto(f"{site}{language}/{name}.html")
-        wait_until_ready(page)
-        check_it_fits(page)
-    check_everyone_can_use_it(page)

@@ -8,7 +8,6 @@ from pathlib import Path
 
 from playwright.sync_api import FloatRect, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
-from playwright.sync_api import TimeoutError as TooLate
 
 from ui.text.words import streamlit_labels
 
@@ -22,6 +21,20 @@ _LEFT_IN_ENGLISH = """(labels) => {
   for (let node; (node = texts.nextNode()); )
     if (!node.parentElement.closest(ours)) found.push(node.data.trim());
   return found.filter((text) => english.has(text) || english.has(text.split(": ")[0]));
+}"""
+_GOOD = 0.1  # sum of layout-shift scores (web.dev/cls)
+_AFTERWARDS = 500  # ms for the parts that are requested once the page is there
+_NOTE_SHIFTS = """
+window.shifts = [];
+const describe = ({ node }) => (node?.nodeType === 1 ? node : node?.parentElement)?.innerText?.slice(0, 40);
+const note = ({ value, sources }) => window.shifts.push([value, sources.map(describe)]);
+new PerformanceObserver((list) => list.getEntries().filter((each) => !each.hadRecentInput).forEach(note))
+    .observe({ type: "layout-shift", buffered: true });
+"""
+_GOES = 3
+_GO = """(address) => {
+  history.pushState(history.state, "", address);
+  dispatchEvent(new PopStateEvent("popstate", { state: history.state }));
 }"""
 _TRIES = 120  # a page that has been made narrower is drawn anew: what does not fit at once may, a moment later
 _PAUSE = 250  # ms
@@ -38,9 +51,33 @@ def box_of(place: Locator) -> FloatRect:
 
 
 def watch(page: Page) -> None:
-    """Note what canvases say and who listens to a mouse; before the page is opened."""
+    """Note what canvases say, who listens to a mouse and what moves; before the page is opened."""
     for script in (_FITTING, _REACH):
         page.add_init_script(path=script)
+    page.add_init_script(_NOTE_SHIFTS)
+
+
+def expect_nothing_jumped(page: Page) -> None:
+    """What a reader sees has stayed where it was since the page was asked for."""
+    expect(page.locator("html:not([data-loading])")).to_be_attached()
+    expect(page.locator("#while-loading")).to_have_count(0)  # its rules would slow down whatever is drawn
+    expect_rest(page)
+    page.wait_for_timeout(_AFTERWARDS)
+    shifts = page.evaluate("window.shifts")
+    assert sum(score for score, _ in shifts) <= _GOOD, shifts
+
+
+def go(page: Page, address: str, sign: Locator) -> None:
+    """Go on to an address of the app, as by the Back button, where this is attached and was not before.
+
+    Where parts of the page before were still on their way, that may be lost, and a reader would do it again.
+    """
+    for _ in range(_GOES):
+        page.evaluate(_GO, address)
+        with suppress(PlaywrightTimeout):
+            sign.first.wait_for(state="attached", timeout=15_000)
+            break
+    expect(sign.first).to_be_attached()
 
 
 def expect_texts_to_fit(page: Page) -> None:
@@ -166,6 +203,6 @@ def _comes(place: Locator, drawn: Locator) -> bool:
     place.scroll_into_view_if_needed()
     try:
         drawn.wait_for(timeout=1_000)
-    except TooLate:
+    except PlaywrightTimeout:
         return False
     return True

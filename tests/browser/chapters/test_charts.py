@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+from contextlib import suppress
 from pathlib import Path
 
 import cairosvg
@@ -10,6 +11,7 @@ import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import box_of
 from ui.chapter.downloads import html_page
@@ -76,9 +78,9 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     offset.focus()  # scrolls up
     for _ in range(60):
         offset.press("ArrowRight")
-        page.wait_for_timeout(500)
-        if "…" in (claims.text_content() or ""):
-            break  # the page is told which parts are visible: this one waits again
+        with suppress(PlaywrightTimeout):  # the page is told which parts are visible: this one waits again
+            claims.filter(has_text="…").wait_for(state="attached", timeout=2_000)
+            break
     count = len(sent)
     offset.press("ArrowRight")
     expect(page.locator(AT_REST)).to_be_attached()
@@ -88,10 +90,22 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     assert again["height"] == pytest.approx(reserved["height"], abs=20)
 
 
-def test_a_slider_moves_a_curve_in_the_same_drawing_and_one_far_below_is_new_when_it_is_seen(
+def test_a_chart_is_changed_in_place_drawn_in_the_colours_of_a_theme_taken_along_enlarged_and_printed(
     page: Page, app_url: str
 ) -> None:
+    page.emulate_media(color_scheme="light")
     open_page(page, app_url)
+    moves_a_curve_in_the_same_drawing(page)
+    is_drawn_in_the_colours_of_a_theme(page)
+    is_as_wide_as_its_place_and_as_a_full_screen(page)
+    assert any(not drawn(page, name).count() for name in CHARTS)
+    page.emulate_media(media="print")
+    for name in CHARTS:
+        expect(drawn(page, name)).to_be_attached()
+
+
+def moves_a_curve_in_the_same_drawing(page: Page) -> None:
+    """One far below is new when it is seen."""
     expect(rotation(page).locator(DRAWN)).to_be_visible()
     place = page.locator('[class*="st-key-part-relative-projection-residuals"]')
     curves = place.locator(".scatterlayer")
@@ -141,11 +155,9 @@ def test_a_call_that_is_answered_late_does_not_end_the_view_of_the_next(page: Pa
     assert ended == {"same": True, "early": 0, "late": 1}
 
 
-def test_another_theme_draws_again_in_its_colours_and_what_is_taken_along_is_dark_on_white(
-    page: Page, app_url: str
-) -> None:
-    page.emulate_media(color_scheme="light")
-    open_page(page, app_url)
+def is_drawn_in_the_colours_of_a_theme(page: Page) -> None:
+    """What is taken along is dark on white."""
+    rotation(page).scroll_into_view_if_needed()
     title = rotation(page).locator(".xtitle")
     expect(title).to_have_css("fill", "rgb(29, 33, 37)")
     hand = rotation(page).locator(".annotation-text").first
@@ -174,8 +186,7 @@ def expect_to_fill_its_place(page: Page, width: int) -> None:
     assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else box_of(place)["width"] + 70)
 
 
-def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printed(page: Page, app_url: str) -> None:
-    open_page(page, app_url)
+def is_as_wide_as_its_place_and_as_a_full_screen(page: Page) -> None:
     expect_to_fill_its_place(page, 390)
     expect_to_fill_its_place(page, 1400)
     page.set_viewport_size({"width": 1400, "height": 1000})
@@ -193,10 +204,6 @@ def test_a_chart_is_as_wide_as_its_place_and_as_a_full_screen_and_all_are_printe
     expect(drawing).to_have_attribute("width", "1368")
     page.keyboard.press("Enter")
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
-    assert any(not drawn(page, name).count() for name in CHARTS)
-    page.emulate_media(media="print")
-    for name in CHARTS:
-        expect(drawn(page, name)).to_be_attached()
 
 
 def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:

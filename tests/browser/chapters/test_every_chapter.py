@@ -3,23 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from itertools import cycle
 
 import pytest
 from playwright.sync_api import Page, expect
 
-from tests.browser.accessibility import expect_no_more_than
-from tests.browser.chapters.one_window import OneWindow, one_window
+from tests.browser.accessibility import Scheme, expect_no_more_than
 from tests.browser.chapters.test_vision_transformer import click_patch, expect_read, stage_of
 from tests.browser.page_checks import (
     expect_keys_to_reach_all,
+    expect_nothing_jumped,
     expect_rest,
     expect_streamlit_to_speak,
     expect_texts_to_fit,
     open_sheets,
+    watch,
 )
-from ui.chapter.contents import all_chapters, all_pages, chapter_entries
+from ui.chapter.contents import all_chapters, all_pages
 from ui.text.words import Words, languages, load_words
 from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
@@ -28,7 +29,17 @@ Seen = Callable[[Page, Words], None]
 PHONE = {"width": 390, "height": 844}
 DESK = {"width": 1400, "height": 900}
 WITHOUT_FIGURE = ("home", "review")
-FIRST_SIGHT = 720  # pixels of the 900: question, definition, formula and controls stand above the picture
+CHAPTERS = all_chapters()[1:]
+
+# Upper edges of the first figure and of the first control in the main card.
+FIRST = """() => {
+  const card = document.querySelector('[class*="st-key-card-"]');
+  const top = (names, least) => [...card.querySelectorAll(names)].map((each) => each.getBoundingClientRect())
+    .find(({ height }) => height >= least)?.top;
+  const figure = '[data-testid^="stBidiComponent"], [data-testid="stImage"], canvas';
+  return { figure: top(figure, 60), control: top("input, button", 1) };
+}"""
+VISIBLE = 60  # px of the figure, at least
 
 
 def first_picture(page: Page, _: Words | None = None) -> None:
@@ -70,65 +81,46 @@ SEEN: dict[str, Seen] = {
 }
 
 
-def in_turn() -> dict[str, str]:
-    """Every chapter and the language it is looked at in."""
-    return dict(zip(all_pages(), cycle(languages()), strict=False))
+# Each page is looked at in one language and one scheme of colours, with all of it open at both sizes; `make languages`
+# looks at all.
+IN_TURN = list(zip(all_pages(), cycle(languages()), cycle(("light", "light", "dark", "dark")), strict=False))
 
 
-def expect_a_picture_at_once(page: Page) -> None:
-    """The first picture, or every head as a thumbnail, begins in the upper part of the first screen."""
-    main = page.get_by_test_id("stMain")
-    pictures = (
-        main.get_by_role("figure")
-        .or_(main.get_by_role("application"))
-        .or_(main.locator("[data-part=grid], [data-part=stage]"))
-    )
-    first = pictures.or_(main.locator(".stImage img")).first
-    expect(first).to_be_visible()
-    at_once = f"([node, main]) => node.getBoundingClientRect().top + main.scrollTop <= {FIRST_SIGHT}"
-    page.wait_for_function(at_once, arg=[first.element_handle(), main.element_handle()])  # once the page is drawn wide
-
-
-@pytest.fixture(scope="module")
-def window(app_url: str) -> Iterator[OneWindow]:
-    with one_window(app_url) as opened:
-        yield opened
-
-
-@pytest.mark.usefixtures("browser")
-@pytest.mark.parametrize(("chapter", "language"), in_turn().items())
-def test_no_chapter_shows_an_error_or_hides_a_text_on_a_phone_or_keeps_somebody_out(
-    window: OneWindow, found_in_empty: list[str], chapter: str, language: str
+@pytest.mark.parametrize(("chapter", "language", "scheme"), IN_TURN)
+def test_no_chapter_jumps_shows_an_error_or_hides_a_text_or_keeps_somebody_out(
+    page: Page, app_url: str, found_in_empty: list[str], chapter: str, language: str, scheme: Scheme
 ) -> None:
+    """At a desk the chapters are opened in test_terms.py, other pages here."""
     words = load_words(chapter, language)
-    address = f"{'' if chapter == 'home' else chapter}?lang={language}"
-    with window.at(address, words.title, PHONE) as page:
+    page.emulate_media(color_scheme=scheme)
+    watch(page)
+    for size in (PHONE,) if words.has("definition") else (DESK, PHONE):
+        page.set_viewport_size(size)
+        page.goto(f"{app_url}/{'' if chapter == 'home' else chapter}?lang={language}")
         expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
         expect(page.locator("html")).to_have_attribute("lang", language)
-        if chapter not in WITHOUT_FIGURE:
-            first_picture(page)
-        expect_rest(page)
-        expect(page.get_by_test_id("stException")).to_have_count(0)
-        expect_texts_to_fit(page)
-        page.set_viewport_size(DESK)
-        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
-        if chapter not in WITHOUT_FIGURE:
-            expect_a_picture_at_once(page)
-        if entry := chapter_entries().get(chapter):
-            here = page.locator(".st-key-on-the-walk [aria-current=location]")
-            expect(here).to_have_count(len(entry.walk))
-        open_sheets(page, code=chapter == "queries-keys-values")  # one chapter's will do: it is long
-        expect_texts_to_fit(page)
-        expect_rest(page)
-        expect_no_more_than(found_in_empty, page)
-        expect_streamlit_to_speak(page, language)
-        expect_keys_to_reach_all(page)
-        page.set_viewport_size(PHONE)
-        expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "true")
-        if chapter in SEEN:
-            SEEN[chapter](page, words)
-        expect(page.get_by_test_id("stException")).to_have_count(0)
-        expect_texts_to_fit(page)
+        expect_nothing_jumped(page)
+    if chapter in CHAPTERS:
+        first = page.evaluate(FIRST)
+        assert 0 < first["control"] < PHONE["height"], first
+        assert first["figure"] < PHONE["height"] - VISIBLE, first
+        for following in CHAPTERS[CHAPTERS.index(chapter) + 1 :][:1]:
+            expect(page.locator(".st-key-next a")).to_have_attribute("href", re.compile(rf"(^|/){following}\b"))
+    if chapter not in WITHOUT_FIGURE:
+        first_picture(page)
+    expect_texts_to_fit(page)
+    open_sheets(page, code=chapter == "queries-keys-values")  # one chapter's will do: it is long
+    if chapter in SEEN:
+        SEEN[chapter](page, words)
+    expect(page.get_by_test_id("stException")).to_have_count(0)
+    expect_texts_to_fit(page)
+    page.set_viewport_size(DESK)
+    expect(page.get_by_test_id("stSidebar")).to_have_attribute("data-collapsed", "false")
+    expect_rest(page)
+    expect_texts_to_fit(page)
+    expect_no_more_than(found_in_empty, page, scheme)
+    expect_streamlit_to_speak(page, language)
+    expect_keys_to_reach_all(page)
 
 
 def third_step(page: Page) -> None:
@@ -165,55 +157,17 @@ def test_a_link_opens_the_same_view(page: Page, app_url: str, address: str, seen
     seen(page)
 
 
-GOOD = 0.1  # sum of layout-shift scores (web.dev/cls)
-AFTERWARDS = 1500  # ms for the parts that are requested once the page is there
-WATCH = """
-window.shifts = [];
-const describe = ({ node }) => (node?.nodeType === 1 ? node : node?.parentElement)?.innerText?.slice(0, 40);
-const note = ({ value, sources }) => window.shifts.push([value, sources.map(describe)]);
-new PerformanceObserver((list) => list.getEntries().filter((each) => !each.hadRecentInput).forEach(note))
-    .observe({ type: "layout-shift", buffered: true });
-"""
-
-
-# Upper edges of the first figure and of the first control in the main card.
-FIRST = """() => {
-  const card = document.querySelector('[class*="st-key-card-"]');
-  const top = (names, least) => [...card.querySelectorAll(names)].map((each) => each.getBoundingClientRect())
-    .find(({ height }) => height >= least)?.top;
-  const figure = '[data-testid^="stBidiComponent"], [data-testid="stImage"], canvas';
-  return { figure: top(figure, 60), control: top("input, button", 1) };
-}"""
-VISIBLE = 60  # px of the figure, at least
-
-
-@pytest.mark.parametrize("name", all_pages())
-def test_nothing_jumps_while_a_page_loads(app_url: str, page: Page, name: str) -> None:
-    page.add_init_script(WATCH)
-    for width, height in ((1400, 900), (390, 844)):
-        page.set_viewport_size({"width": width, "height": height})
-        page.goto(f"{app_url}/{'' if name == all_pages()[0] else name}")
-        expect(page.locator("html:not([data-loading])")).to_be_attached()
-        page.wait_for_timeout(AFTERWARDS)
-        expect(page.get_by_role("heading", level=1)).to_be_visible()
-        shifts = page.evaluate("window.shifts")
-        assert sum(score for score, _ in shifts) <= GOOD, (width, shifts)
-    if name in all_chapters()[1:]:
-        first = page.evaluate(FIRST)
-        assert 0 < first["control"] < height, first
-        assert first["figure"] < height - VISIBLE, first
-
-
-EXISTING = all_chapters()[1:]
-
-
-def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(page: Page, app_url: str) -> None:
-    """A sentence typed on the way comes along, and home knows where one has been."""
-    app, box = page.get_by_test_id("stApp"), page.get_by_label("An English sentence")
+def test_a_newcomer_takes_a_sentence_along_and_home_knows_where_one_has_been(page: Page, app_url: str) -> None:
+    """By links at the foot and in the sidebar, from home to the lab, the last chapter."""
+    box, sidebar = page.get_by_label("An English sentence"), page.get_by_test_id("stSidebarNav")
     page.goto(app_url)
-    for name in EXISTING:
-        expect(app).to_have_attribute("data-test-script-state", "notRunning")
-        page.locator(".st-key-next").get_by_role("link").click()
+    expect_rest(page)
+    page.locator(".st-key-next").get_by_role("link").click()
+    route = (CHAPTERS[0], "bahdanau", "transformer", CHAPTERS[-1])
+    for name in route:
+        if name != route[0]:
+            expect_rest(page)
+            sidebar.get_by_role("link", name=load_words(name).menu, exact=True).click()
         expect(page.get_by_role("heading", level=1, name=load_words(name).title, exact=True)).to_be_visible()
         if name == "bahdanau":
             box.fill("I lost.")
@@ -222,9 +176,8 @@ def test_a_newcomer_walks_from_home_to_the_model_lab_by_the_links_at_the_foot(pa
         if name == "transformer":
             expect(box).to_have_value("I lost.")
             expect(page).to_have_url(re.compile("t-text=I(%20|[+])lost"))
-        if name == "model-lab":
-            expect(page.locator(".st-key-ml-start textarea")).to_have_value("I lost.")
-    expect(app).to_have_attribute("data-test-script-state", "notRunning")
-    page.get_by_test_id("stSidebarNavLink").first.click()  # the lab is a workbench, and the last chapter
-    expect(page.get_by_text(f"You have visited {len(EXISTING)} of {len(EXISTING)} chapters")).to_be_visible()
+    expect(page.locator(".st-key-ml-start textarea")).to_have_value("I lost.")
+    expect_rest(page)
+    page.get_by_test_id("stSidebarNavLink").first.click()
+    expect(page.get_by_text(f"You have visited {len(route)} of {len(CHAPTERS)} chapters")).to_be_visible()
     expect(page.locator("[data-last]")).to_have_count(1)

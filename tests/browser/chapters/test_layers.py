@@ -185,21 +185,6 @@ def test_the_page_stays_alive_while_it_runs_and_it_stops_at_a_click_and_stays_st
     expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()
 
 
-def test_an_atom_lights_the_atoms_it_attends_to(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/atom-mapping")
-    say = page.locator(".places .say")
-    expect(say).to_have_text(
-        re.compile(r"^Product C6 attends to reactant C12 \(\d+%\)\. The strongest atom .* is right\.$")
-    )
-    page.get_by_role("button", name="product C6", exact=True).focus()
-    page.keyboard.press("ArrowRight")
-    expect(page.get_by_role("button", name="product C7", exact=True)).to_be_focused()
-    expect(say).to_have_text(re.compile(r"^Product C7 attends to reactant .* Symmetry makes 2 atoms equivalent\.$"))
-    expect(page.locator(".tokens .placed[data-chosen]")).to_have_count(1)
-    page.locator(".tokens .placed").first.hover()
-    expect(say).to_have_text(re.compile(r"^Reactant C1 is attended to by product C1 \(\d+%\)"))
-
-
 ROW = 35  # pixels of a row of Streamlit's table, its head included
 
 
@@ -241,8 +226,15 @@ def answer(where: Page | Locator, text: str) -> Locator:
     return where.get_by_role("paragraph").filter(has_text=re.compile(f"^{text}$"))
 
 
-def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str) -> None:
+def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_url: str) -> None:
     card = open_names(page, app_url)
+    type_into_cell(page, 3, 0.8, "Muriel")
+    expect(answer(card, "Li → Muriel")).to_be_visible()
+    page.wait_for_url(re.compile("qkv-names="))
+    page.go_back()
+    expect(answer(card, "Li → Mu")).to_be_visible()
+    assert in_address(page, "qkv-names") is None
+    expect_rest(page)
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
     tools = page.locator(".st-key-card-lookup [data-testid=stElementToolbarButton]")
@@ -271,22 +263,8 @@ def test_edit_the_table_ask_it_and_open_its_link_again(page: Page, app_url: str)
     query.fill("Li")
     query.press("Enter")
     expect(answer(card, "Li → Muriel")).to_be_visible()
-
-
-def test_the_way_back_undoes_an_edit_and_one_survives_a_look_at_another_chapter(page: Page, app_url: str) -> None:
-    card = open_names(page, app_url)
-    type_into_cell(page, 3, 0.8, "Muriel")
-    expect(answer(card, "Li → Muriel")).to_be_visible()
-    page.wait_for_url(re.compile("qkv-names="))
-    page.go_back()
-    expect(answer(card, "Li → Mu")).to_be_visible()
-    assert in_address(page, "qkv-names") is None
     expect_rest(page)
-
-    type_into_cell(page, 3, 0.8, "Muriel")
-    expect(answer(card, "Li → Muriel")).to_be_visible()
-    expect_rest(page)
-    sidebar = page.get_by_test_id("stSidebarNav")
+    sidebar = page.get_by_test_id("stSidebarNav")  # and at a look at another chapter
     sidebar.get_by_role("link", name="Attention pooling", exact=True).click()
     expect(page.get_by_role("heading", level=1, name="Attention pooling")).to_be_visible()
     expect_rest(page)

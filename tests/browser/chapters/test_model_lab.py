@@ -1,7 +1,7 @@
 """The model lab in a real browser: a writer that ships, and tiny models in a folder of the host; one server for all.
 
 Of those in the folder: a decoder; a hybrid, whose layers have a softmax or none; a vision model, in the lab and in the
-vision chapter; and a question about a picture and a video.
+vision chapter; and a question about a picture.
 """
 
 from __future__ import annotations
@@ -19,10 +19,8 @@ from tests.browser.page_checks import box_of, expect_rest
 from tests.viz_core.hub.fake_hub import FakeHub, serving
 from tests.viz_core.hub.families import build, build_all
 from tests.viz_core.images.hostile_pictures import encode, quarters
-from tests.viz_core.images.test_preprocessing import animation
 from viz_core.hub import HubVision, load_hub
 from viz_core.images.open_image import open_picture
-from viz_core.images.video import open_video
 from viz_core.lab.sentence_pair import TwoSentences
 from viz_core.lab.two_sentences import compare, sweep
 
@@ -33,7 +31,7 @@ GRID = (4, 4)
 
 @pytest.fixture(scope="module")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return build_all(("gpt2", "vit", "llava", "qwen2_vl", "qwen3_5_text"), tmp_path_factory.mktemp("models"))
+    return build_all(("gpt2", "vit", "llava", "qwen3_5_text"), tmp_path_factory.mktemp("models"))
 
 
 def test_open_look_type_look(page: Page, lab_url: str) -> None:
@@ -183,26 +181,6 @@ def test_a_question_about_a_picture(page: Page, lab_url: str, folders: Path) -> 
     place = int(parse_qs(urlsplit(page.url).query)["ml-looking"][0]) - 1
     assert place > token
     expect(page.get_by_text(sentence(place))).to_be_visible(timeout=SLOW)
-
-
-def test_a_question_about_a_video(page: Page, lab_url: str, folders: Path) -> None:
-    """An uploaded animation becomes a filmstrip, and merged frames share a map of the chosen word."""
-    clip = animation("GIF", 4, duration=500)
-    page.goto(f"{lab_url}?ml-model=qwen2_vl&ml-medium=frames&ml-asked=Where+is+the+cat%3F&ml-new=2")
-    expect(page.get_by_text("Frame 4, 3.0 s")).to_be_visible(timeout=SLOW)  # of the sample
-    page.locator("input[type=file]").first.set_input_files(
-        {"name": "clip.gif", "mimeType": "image/gif", "buffer": clip}, timeout=SLOW
-    )
-    model = load_hub(folders / "qwen2_vl", device="cpu")
-    prompt = model.card.prompt.replace("{text}", "Where is the cat?")
-    run = model.run(prompt, video=open_video([clip]), max_new_tokens=2)
-    token = run.num_prompt_tokens - 1
-    row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].numpy()
-    shares = [float(row[grid.places].sum()) for grid in run.patches]
-    number = 2 * shares.index(max(shares)) + 1
-    expect(page.get_by_text("Frame 4, 1.5 s")).to_be_visible(timeout=SLOW)
-    sentence = re.compile(rf"most of it to frames {number}–{number + 1} \({max(shares):.1%}\)")
-    expect(page.get_by_text(sentence)).to_be_visible(timeout=SLOW)
 
 
 def test_a_download_shows_how_far_it_is(page: Page, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

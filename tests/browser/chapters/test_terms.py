@@ -5,7 +5,6 @@ A term of the definition lights the part of a figure that it names, and that par
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from itertools import groupby
 from operator import itemgetter
 from urllib.parse import urlencode
@@ -13,12 +12,12 @@ from urllib.parse import urlencode
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from tests.browser.chapters.one_window import OneWindow, one_window
-from tests.browser.page_checks import box_of, expect_rest
-from ui.chapter.contents import all_chapters
+from tests.browser.page_checks import box_of, expect_nothing_jumped, expect_rest, go, watch
+from ui.chapter.contents import all_chapters, chapter_entries
 from ui.text.words import load_words
 
 DESK = {"width": 1400, "height": 900}
+FIRST_SIGHT = 720  # pixels of the 900: question, definition, formula and controls stand above the picture
 _SCREENS = 2
 _WORDS = 420  # "about 350", with the labels of controls and badges
 
@@ -56,6 +55,20 @@ _STILL = """async () => {
 def expect_still(page: Page) -> None:
     """The essentials have been as high as they are for half a second."""
     page.evaluate(_STILL)
+
+
+def expect_a_picture_at_once(page: Page) -> None:
+    """The first picture, or every head as a thumbnail, begins in the upper part of the first screen."""
+    main = page.get_by_test_id("stMain")
+    pictures = (
+        main.get_by_role("figure")
+        .or_(main.get_by_role("application"))
+        .or_(main.locator("[data-part=grid], [data-part=stage]"))
+    )
+    first = pictures.or_(main.locator(".stImage img")).first
+    expect(first).to_be_visible()
+    at_once = f"([node, main]) => node.getBoundingClientRect().top + main.scrollTop <= {FIRST_SIGHT}"
+    page.wait_for_function(at_once, arg=[first.element_handle(), main.element_handle()])  # once the page is drawn wide
 
 
 def expect_essentials_to_fit(page: Page) -> None:
@@ -140,12 +153,6 @@ def definitions() -> list[str]:
     return [name for name in all_chapters() if load_words(name, "en").has("definition")]
 
 
-@pytest.fixture(scope="module")
-def window(app_url: str) -> Iterator[OneWindow]:
-    with one_window(app_url) as opened:
-        yield opened
-
-
 def ready(page: Page) -> Locator:
     """Wait for the figures and the scripts of the chapter, and return the terms of its definition."""
     page.set_viewport_size(TALL)
@@ -166,33 +173,41 @@ def seen(page: Page) -> set[str]:
     return set(page.evaluate("[...globalThis.seenTerms]"))
 
 
-@pytest.mark.usefixtures("browser")
 @pytest.mark.parametrize("chapter", definitions())
 def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_breaks(
-    window: OneWindow, app_url: str, chapter: str
+    page: Page, app_url: str, chapter: str
 ) -> None:
     """Terms and figures by mouse and by keyboard, from either side."""
     words = load_words(chapter, "en")
-    with window.at(chapter, words.title, DESK) as page:
-        expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
-        expect_essentials_to_fit(page)
-        links = ready(page)
-        lights_what_it_names(page, links, f"{app_url}/{chapter}")
-        is_lit_by_what_it_names(page, links, words.prefix)
-        page.set_viewport_size(DESK)
-        key = words.prefix + ("-break-order" if chapter == "position-embeddings" else "-break")
-        window.go(f"{chapter}?{urlencode({key: words(f'option.{_BROKEN[chapter]}')})}", page.locator(_FAILS))
-        shows_what_breaks(page)
+    watch(page)
+    page.set_viewport_size(DESK)
+    page.goto(f"{app_url}/{chapter}")
+    expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
+    expect_nothing_jumped(page)
+    expect_a_picture_at_once(page)
+    expect(page.locator(".st-key-on-the-walk [aria-current=location]")).to_have_count(
+        len(chapter_entries()[chapter].walk)
+    )
+    expect_essentials_to_fit(page)
+    links = ready(page)
+    lights_what_it_names(page, links, f"{app_url}/{chapter}")
+    is_lit_by_what_it_names(page, links, words.prefix)
+    page.set_viewport_size(DESK)
+    key = words.prefix + ("-break-order" if chapter == "position-embeddings" else "-break")
+    go(page, f"/{chapter}?{urlencode({key: words(f'option.{_BROKEN[chapter]}')})}", page.locator(_FAILS))
+    shows_what_breaks(page)
+    if chapter == "architectures":
+        go(page, f"/{chapter}?a-guess-twice=3", page.locator(".st-key-takeaways"))
+        opens_the_section_that_shows_it(page)
 
 
-@pytest.mark.usefixtures("browser")
-def test_a_takeaway_opens_the_section_that_shows_it(window: OneWindow) -> None:
-    with window.at("architectures?a-guess-twice=3", load_words("architectures", "en").title, DESK) as page:
-        section = page.locator(".st-key-section-table details").first
-        expect(section).not_to_have_attribute("open", "")
-        page.locator(".st-key-takeaways a[href='#section-table']").click()
-        expect(section).to_have_attribute("open", "")
-        expect(section).to_be_in_viewport()
+def opens_the_section_that_shows_it(page: Page) -> None:
+    """A takeaway, once its question is answered."""
+    section = page.locator(".st-key-section-table details").first
+    expect(section).not_to_have_attribute("open", "")
+    page.locator(".st-key-takeaways a[href='#section-table']").click()
+    expect(section).to_have_attribute("open", "")
+    expect(section).to_be_in_viewport()
 
 
 def lights_what_it_names(page: Page, links: Locator, url: str) -> None:

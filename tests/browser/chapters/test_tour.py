@@ -102,14 +102,11 @@ def expect_it_is_so(page: Page, step: Step, language: str) -> None:
         assert "is a famous singer." in page.locator(".stMainBlockContainer").inner_text()
 
 
-@pytest.mark.parametrize("language", languages()[:2])
-def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
-    page: Page, app_url: str, language: str
-) -> None:
-    """The whole tour, at a desk and on a phone in turn: a right guess, a wrong one and none, in turn."""
-    first = languages().index(language)  # so that each step is seen at both sizes
+def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(page: Page, app_url: str) -> None:
+    """The whole tour, half at a desk and half on a phone: a right guess, a wrong one and none, in turn."""
+    language = languages()[1]  # in English tests/pages/test_tour.py reads each step
     common = load_words("common", language)
-    page.set_viewport_size(SIZES[first % 2])
+    page.set_viewport_size(SIZES[0])
     page.goto(f"{app_url}/{steps()[0].link}&lang={language}")
     for step in steps():
         expect_step(page, step.number, language)
@@ -124,7 +121,7 @@ def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(
         expect_shown(page, step, reply, language)
         expect_it_is_so(page, step, language)
         if step.number < len(steps()):
-            page.set_viewport_size(SIZES[(first + step.number) % 2])
+            page.set_viewport_size(SIZES[step.number > len(steps()) // 2])
             page.locator(".tour-next").click()
     right = [step for step in steps() if step.number % 3 == 1]
     recap = page.locator(".tour-recap li")
@@ -177,7 +174,7 @@ def test_a_place_that_rests_is_followed_when_the_page_above_it_grows(page: Page,
     page.goto(f"{app_url}/{steps()[0].link}")
     place = page.locator(f".stMainBlockContainer .st-key-{expect_step(page, 1).place}")
     expect_rest(page)
-    page.wait_for_timeout(4000)  # it has come to rest
+    page.wait_for_timeout(1000)  # it has come to rest
     page.add_style_tag(content="[data-testid=stMain], [data-testid=stMain] * { overflow-anchor: none }")  # by us alone
     grow = """() => {
       const late = document.createElement("div");
