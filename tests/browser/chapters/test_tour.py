@@ -252,7 +252,7 @@ def test_a_link_begins_with_the_figure_or_question_it_names(
     page.keyboard.press("ArrowLeft")
     page.keyboard.press("Escape")
     expect(page.locator("html[data-presenting]")).not_to_be_attached()
-    assert "present" not in page.url
+    expect(page).not_to_have_url(re.compile("present"))
 
 
 def test_a_class_sees_the_sentence_and_all_figures(page: Page, app_url: str) -> None:
