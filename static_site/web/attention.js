@@ -110,14 +110,17 @@ export function openingHead(register, patterns, maps, info) {
   return [head, named[head]];
 }
 
-/** Mean over patches of a number of each one's [weight, distance] to all patches; null is left out. */
-function overPatches(weights, columns, { grid: [height, width], special }, ofRow) {
-  const place = (patch) => [Math.floor(patch / width), patch % width];
-  const patches = Array.from({ length: height * width }, (_, patch) => place(patch));
-  const rows = patches.map(([row, column], from) =>
-    ofRow(patches.map(([otherRow, otherColumn], to) => [weights[(special + from) * columns + special + to], Math.hypot(row - otherRow, column - otherColumn)])),
+/** Weights of each patch of a picture on all of its patches, with their distances in patches. */
+export function patchRows(weights, columns, { grid: [height, width], special }) {
+  const patches = Array.from({ length: height * width }, (_, patch) => [Math.floor(patch / width), patch % width]);
+  return patches.map(([row, column], from) =>
+    patches.map(([otherRow, otherColumn], to) => [weights[(special + from) * columns + special + to], Math.hypot(row - otherRow, column - otherColumn)]),
   );
-  const found = rows.filter((value) => value !== null);
+}
+
+/** Mean over patches of a number of each one's row; null is left out. */
+function overPatches(weights, columns, image, ofRow) {
+  const found = patchRows(weights, columns, image).map(ofRow).filter((value) => value !== null);
   return found.reduce((sum, value) => sum + value, 0) / Math.max(1, found.length);
 }
 
@@ -127,8 +130,9 @@ function distanceOfRow(row) {
   return mass > 0 ? row.reduce((sum, [weight, distance]) => sum + weight * distance, 0) / mass : null;
 }
 
-/** Weight of one patch on those at most two patches away (`NEARBY` of viz_core/maps/head_measures/distance.py). */
-const nearbyOfRow = (row) => row.reduce((sum, [weight, distance]) => sum + (distance <= 2 ? weight : 0), 0);
+/** Patches that are nearby are at most so far away (viz_core/maps/head_measures/distance.py). */
+export const NEARBY = 2;
+const nearbyOfRow = (row) => row.reduce((sum, [weight, distance]) => sum + (distance <= NEARBY ? weight : 0), 0);
 
 /** What is said of the measures that a map has: the register's names and units, in its order, with their largest values. */
 export function measuresOf(register, info, map, hasErrors) {

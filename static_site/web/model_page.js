@@ -5,7 +5,7 @@ import { rowError } from "./attention.js";
 import { readFrame as openFrame } from "./components/shared/mount.js";
 import { loadFile } from "./files.js";
 import { keepSite, renderClaim } from "./page.js";
-import { clearestOf, makeView } from "./view_source.js";
+import { clearestOf, clearestPatch, makeView } from "./view_source.js";
 
 const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
 const LOGIT_ROUNDING = 1e-4; // the same through all layers and the output layer
@@ -150,6 +150,7 @@ export function showWhole(page, off, whole, scores) {
 export function startPage(page, own) {
   const { data, part, language } = page;
   let [newest, isLoaded] = [0, false];
+  let first = {}; // what opens where the address names no head, and which it then need not name
   readFrame(page);
   const state = makeState(page);
 
@@ -171,8 +172,12 @@ export function startPage(page, own) {
   function present(found, whole, now, time) {
     if (own.groupsOf) {
       const groups = own.groupsOf(found, now);
-      const head = now.head || clearestOf(own.groupsOf(whole, now)[0], data.measures); // as in the app: of the model with all heads
-      view.open(groups, { ...now, head }, now.off);
+      if (!now.head) {
+        const [group] = own.groupsOf(whole, now); // as in the app: of the model with all heads
+        const head = clearestOf(group, data.measures);
+        first = { head, pin: group.info.image ? clearestPatch(group, head) : "" };
+      }
+      view.open(groups, { ...now, ...(now.head ? {} : { head: first.head, pin: now.pin || first.pin }) }, now.off);
       renderClaims(page, groups, found.cacheError);
     }
     own.show(found, whole, now, time);
@@ -218,11 +223,15 @@ export function startPage(page, own) {
     writeAddress({ off });
     run();
   };
+  const onOpen = (opened) => {
+    const isFirst = opened.head === first.head && opened.pin === first.pin;
+    writeAddress(isFirst ? { ...opened, head: data.open, pin: "" } : opened);
+  };
   const fill = () => {
     own.fill(readAddress());
     writeAddress({});
   };
-  const view = own.groupsOf && makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen: writeAddress }, own.display);
+  const view = own.groupsOf && makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen }, own.display);
   part("all-on")?.addEventListener("click", () => onSwitch([]));
   part("form").addEventListener("submit", (event) => event.preventDefault());
   globalThis.addEventListener("hashchange", () => {

@@ -1,6 +1,6 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
-import { attentionWeights, measureMap, measuresOf, patternOf, pooled, separatorsOf } from "./attention.js";
+import { NEARBY, attentionWeights, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
 import { frame, makeSections } from "./files.js";
@@ -145,6 +145,13 @@ export function clearestOf({ id, calls, info, mapOf }, register) {
     }
   });
   return found;
+}
+
+/** The patch that spreads most weight over others nearby, to be pinned (`over_picture` in viz_core/view/state.py). */
+export function clearestPatch({ info: { columns, image }, mapOf }, place) {
+  const [layer, head] = place.split(".").slice(1).map(Number);
+  const spread = patchRows(mapOf(layer, head), columns, image).map((row) => row.reduce((sum, [weight, far]) => sum + (far > 0 && far <= NEARBY ? Math.sqrt(weight) : 0), 0));
+  return `q${image.special + spread.indexOf(Math.max(...spread))}`;
 }
 
 /** The state of a view as `read_link` of ui/widgets/view_link.py reads it. */

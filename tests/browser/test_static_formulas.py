@@ -150,11 +150,13 @@ def test_the_static_page_shows_the_same(page: Page, site: str, app_of_site: str)
         link = page.get_by_role("link", name="Open without a server")
         expect(link).to_have_attribute("href", f"{site}en/{expected}")
         head = open_head(page).get_attribute("aria-label")
+        pinned = page.locator("[data-part=sentenceNote]").first.inner_text()
         with page.context.expect_page() as opened:
             link.click()
         static = opened.value
         wait_until_ready(static)
         expect(open_head(static)).to_have_attribute("aria-label", head or "")
+        expect(static.locator("[data-part=sentenceNote]").first).to_have_text(pinned)
         answer = static.locator("[data-part=result]").inner_text().strip()
         expect(page.get_by_text(answer.split(",")[0], exact=False).first).to_be_visible()
         static.close()

@@ -152,7 +152,7 @@ SAME = (
     ),
     (
         "vision-transformer.html#model=vit-cifar10&sample=cat",
-        "vision-transformer?lang=en&vt-model=vit-cifar10&vt-sample=cat&head=encoder-self.4.0",
+        "vision-transformer?lang=en&vt-model=vit-cifar10&vt-sample=cat",
     ),
 )
 
