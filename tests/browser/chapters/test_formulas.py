@@ -180,7 +180,7 @@ def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -
     paper.press("Shift+ArrowUp")
     expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^1: 1\d%$"))
     card.get_by_role("button", name="Reveal").click()
-    expect(card.get_by_text("Yes.")).to_be_visible()
+    expect(card.get_by_text("Yes.", exact=True)).to_be_visible()
     expect(page).to_have_url(re.compile(r"sf-guess-row=1200\d\d00$"))
 
 
