@@ -82,7 +82,7 @@ def differences(own: Any, other: Any, place: str = "") -> list[str]:
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_the_figures_of_a_chapter_are_those_that_were_kept(visits: Visits, chapter: str) -> None:
+def test_the_figures_of_a_chapter_equal_the_snapshot(visits: Visits, chapter: str) -> None:
     found, recorded = recorded_of(visits(chapter)), json.loads(RECORDED.read_text(encoding="utf-8"))[chapter]
     changed = [each[0] for each, other in zip(found, recorded, strict=False) if differences(each, other)]
     assert changed == [], "where that is meant: python -m tests.pages.test_figures"

@@ -185,7 +185,7 @@ def test_anyones_record_is_an_object_on_a_line_that_names_no_session(stream: io.
 
 
 @pytest.mark.attack("logs")
-def test_an_error_is_told_by_type_and_place_alone(stream: io.StringIO) -> None:
+def test_an_error_is_logged_by_type_and_place_alone(stream: io.StringIO) -> None:
     try:
         fail()
     except ValueError as error:

@@ -13,7 +13,7 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
 
-from viz_core.trace import record, site_of
+from viz_core.trace import record
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 PICTURE = {**SIZES, "image_size": 16, "patch_size": 4}
@@ -342,21 +342,3 @@ def implementations(model: Any) -> list[str | None]:
 def hooks(model: Any) -> int:
     """How many hooks there are on a model."""
     return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules())
-
-
-@torch.no_grad()
-def zero_head(model: Any, site: str, head: int) -> None:
-    """Set the columns of a head, of four, in its layer's output projection to zero."""
-    projection = projection_of(model, site)
-    columns = projection.weight.T if type(projection).__name__ == "Conv1D" else projection.weight
-    width = columns.shape[1] // 4
-    columns[:, head * width : (head + 1) * width] = 0
-
-
-def projection_of(model: Any, site: str) -> Any:
-    """The output projection of the layer at a site."""
-    layer = next(module for module in model.modules() if site_of(module) == site)
-    names = ("o_proj", "out_proj", "c_proj", "o", "dense")
-    inner = [module for name, module in layer.named_modules() if name.rsplit(".", 1)[-1] in names]
-    outer = [m for name, m in model.named_modules() if name.endswith(("attention.output.dense", "attention.o_proj"))]
-    return inner[0] if inner else outer[int(site.split(".")[1])]

@@ -25,7 +25,7 @@ from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from viz_core.hub import instrument, load_hub
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.video import Video
-from viz_core.trace import record
+from viz_core.trace import record, site_of
 
 VIDEO = ":video"
 VIDEOS = tuple(f"{family}{VIDEO}" for family in ("internvl", "qwen2_vl", "qwen2_5_vl", "qwen3_vl", "smolvlm"))
@@ -91,3 +91,21 @@ def _measure_hybrid(architecture: str) -> float:
         model(IDS, attention_mask=MASK, use_cache=False)
     most = max(spy.residual(call) for call in trace if call.signed)
     return most
+
+
+@torch.no_grad()
+def zero_head(model: Any, site: str, head: int) -> None:
+    """Set the columns of a head, of four, in its layer's output projection to zero."""
+    projection = projection_of(model, site)
+    columns = projection.weight.T if type(projection).__name__ == "Conv1D" else projection.weight
+    width = columns.shape[1] // 4
+    columns[:, head * width : (head + 1) * width] = 0
+
+
+def projection_of(model: Any, site: str) -> Any:
+    """The output projection of the layer at a site."""
+    layer = next(module for module in model.modules() if site_of(module) == site)
+    names = ("o_proj", "out_proj", "c_proj", "o", "dense")
+    inner = [module for name, module in layer.named_modules() if name.rsplit(".", 1)[-1] in names]
+    outer = [m for name, m in model.named_modules() if name.endswith(("attention.output.dense", "attention.o_proj"))]
+    return inner[0] if inner else outer[int(site.split(".")[1])]

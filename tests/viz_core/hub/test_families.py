@@ -29,9 +29,8 @@ from tests.viz_core.hub.families import (
     inputs_of,
     maps_of,
     output_of,
-    zero_head,
 )
-from tests.viz_core.hub.measured import ARCHITECTURES, measure
+from tests.viz_core.hub.measured import ARCHITECTURES, measure, zero_head
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
 from viz_core.hub.attention import with_sink

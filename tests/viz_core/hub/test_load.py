@@ -258,7 +258,7 @@ def test_the_installed_version_has_every_private_name_and_one_file_uses_them() -
     assert [file.name for file in others if PRIVATE.search(file.read_text(encoding="utf-8"))] == []
 
 
-def test_a_missing_name_is_said_with_what_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_missing_name_is_reported_with_what_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(transformers.PreTrainedModel, "_supports_sdpa")
     transformers_internals.warn_of_missing.cache_clear()
     lost = "_supports_sdpa.*no attention of a model of the hub is recorded"

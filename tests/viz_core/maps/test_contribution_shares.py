@@ -11,7 +11,8 @@ import transformers
 from torch import Tensor, nn
 
 import viz_core.hub.attention
-from tests.viz_core.hub.families import in_memory, inputs_of, output_of, projection_of
+from tests.viz_core.hub.families import in_memory, inputs_of, output_of
+from tests.viz_core.hub.measured import projection_of
 from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument, restore
 from viz_core.maps.contributions import (

@@ -90,7 +90,7 @@ def test_descriptions(machine: pytest.MonkeyPatch) -> None:
     assert describe_device(torch.device("cpu")) == "CPU, 2 cores"
 
 
-def test_linux_alone_is_asked_to_keep_blocks_or_to_map_large_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_malloc_is_set_on_linux_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     """By the numbers of malloc.h: M_MMAP_MAX, M_TRIM_THRESHOLD and M_TOP_PAD, or M_MMAP_THRESHOLD."""
     options: dict[int, int] = {}
     monkeypatch.setattr(sys, "platform", "linux")

@@ -237,7 +237,7 @@ def test_a_copy_made_within_the_block_is_what_was_recorded_so_far(torch_calls: b
         assert torch.equal(each["attention.0"].weights(), trace["attention.0"].weights())
 
 
-def test_moved_to_a_device_the_maps_are_the_same() -> None:
+def test_maps_are_the_same_on_another_device() -> None:
     trace = recorded(None)
     copied = trace.to("cpu")
     assert torch.equal(copied["attention.0"].weights(), trace["attention.0"].weights())
@@ -245,7 +245,7 @@ def test_moved_to_a_device_the_maps_are_the_same() -> None:
     assert all(tensor.device.type == "meta" for tensor in nowhere["attention.0"].source.tensors())
 
 
-def test_a_thread_records_where_it_was_told_to() -> None:
+def test_a_thread_records_into_the_trace_of_its_context() -> None:
     """Both our own calls and those of plain PyTorch."""
     x = torch.randn(1, 1, 3, 2)
 

@@ -135,7 +135,7 @@ def test_nonsense_moves_nothing(browser: Browser, message: object) -> None:
     assert browser.widget.state == ViewState("self", 0, 0)
 
 
-def test_files_are_written_when_asked_for_and_the_view_goes_on_where_they_cannot(browser: Browser) -> None:
+def test_files_are_written_on_request_and_the_view_goes_on_where_they_cannot(browser: Browser) -> None:
     browser.move(1, {"head": 1}, "page", "notebook")
     page, notebook = (bytes(browser.last().parts[name].tolist()).decode() for name in ("page", "notebook"))
     assert page == browser.widget.page()
