@@ -130,13 +130,7 @@ class Measure:
     # a hand-worked map, which the tests check; None where the value is not computed from a map
     example: Example | None = None
     target: Target | None = None  # of a role
-    # whether a large value names what a head attends to, as a target and an accuracy of alignment do
-    names_heads: bool = False
-
-    def __post_init__(self) -> None:
-        """A role and an accuracy name heads without being told to."""
-        if self.target is not None or self.unit == "accuracy":
-            object.__setattr__(self, "names_heads", True)
+    names_heads: bool = False  # whether a large value says in a word what a head attends to
 
     def fits(self, info: MapInfo) -> bool:
         """Whether it is defined for such maps, with a softmax or signed."""
@@ -146,5 +140,14 @@ class Measure:
 def role(name: str, order: int, target: Target, example: Example) -> Measure:
     """Return the measure of a role: the mean weight on its target."""
     return Measure(
-        name, "share", order, target.applies, lambda _: 1.0, target.sums, target.value, example=example, target=target
+        name,
+        "share",
+        order,
+        target.applies,
+        lambda _: 1.0,
+        target.sums,
+        target.value,
+        example=example,
+        target=target,
+        names_heads=True,
     )
