@@ -33,6 +33,11 @@ _ATTENDS = re.compile(
     r"oftmax(\.apply)?\(|\b(scaled_dot_product|flex|shifted_window)_attention\(|\bmulti_head_attention_forward\("
 )
 
+_PRODUCT = r"(?:[\w)\]] ?@ ?[\w(]|\bmatmul\(|\bbmm\(|\beinsum\()"
+_OF_SCORES = r"\b(?:exp_?|sigmoid|relu)\("
+_MULTIPLIES = re.compile(rf"(?:{_PRODUCT}[\s\S]*{_OF_SCORES}|{_OF_SCORES}[^\n]*{_PRODUCT})[\s\S]*{_PRODUCT}")
+"""Code of attention without a softmax of torch's: a product of queries and keys, a function of it, one with values."""
+
 
 def own_sites(sites: Mapping[nn.Module, str]) -> tuple[str, ...]:
     """The sites none of whose layers calls transformers' attention interface.
@@ -65,7 +70,7 @@ def _can_be_recorded(layer: nn.Module) -> bool:
     if any(is_linear_attention(part) and has_rule(part) for part in layer.modules()):
         return True
     attends = any(issubclass(kind, nn.MultiheadAttention) or _code(kind, _ATTENDS) for kind in kinds)  # type: ignore[arg-type]
-    return attends and spans_all_keys(layer)
+    return (attends or any(_code(kind, _MULTIPLIES) for kind in kinds)) and spans_all_keys(layer)  # type: ignore[arg-type]
 
 
 @lru_cache(maxsize=256)

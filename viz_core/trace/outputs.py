@@ -89,13 +89,14 @@ def on_projected(trace: Trace | None, inputs: Tensor, is_known: bool = True) -> 
     _, site, output = written
     source = written[0][site].source
     if isinstance(source, Projected | Direct):
-        written[0].put(site, _compared(source, output, inputs))
+        written[0].put(site, compared(source, output, inputs))
 
 
 @torch.no_grad()
-def _compared(
+def compared(
     source: Projected | Direct, output: Float[Tensor, "batch heads queries v"], inputs: Tensor
 ) -> Projected | Direct:
+    """Return the source with the gate between outputs of heads and what is projected, or marked as changed."""
     batch, heads, queries, width = output.shape
     if inputs.numel() != output.numel():
         return replace(source, is_changed=True)

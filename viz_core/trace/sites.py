@@ -26,7 +26,7 @@ LINEAR = re.compile(
     "GatedDeltaNet|(KimiLinear|BailingHybrid)DeltaAttention|Glm5NextTextLinear|LightningAttention|Mamba2Mixer|BambaMixer|FalconH1Mixer|GraniteMoeHybridMambaLayer|Zamba2MambaMixer|"
     "xLSTMLayer$"
 )
-_PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense", "projection_layer")
+_PROJECTIONS = ("W_o", "o_proj", "out_proj", "c_proj", "o", "proj", "dense", "projection_layer", "to_out.0", "to_out")
 _CROSS = re.compile(r"cross|encoder_attn|encdec|attention2|multihead_attn|x_attn|token_to_image|Pool", re.IGNORECASE)
 
 

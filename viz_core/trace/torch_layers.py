@@ -22,7 +22,7 @@ SOFTMAXES: frozenset[Callable[..., Any]] = frozenset({F.softmax, torch.softmax, 
 _HEADS = "num_heads num_attention_heads num_attn_heads n_heads n_head nhead heads h".split()
 
 _PARTS = re.compile(
-    r"Longformer|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
+    r"Longformer|^LSH|^LocalSelfAtt|LED(Global|Encoder)|BlockSparse|LongT5(Local|Transient)|GlobalLocal"
     r"|Autoformer|Gemma\w+Audio|Nystrom|Deformable|LinearSelf|EfficientAdditive|MaskUnit|Assign"
     r"|FactorAttn|CrossCovariance|Outlook|SplitAttn|SelectiveKernel|ChannelAttention|HaloAttn|XCA$|SpatialTransformerBlock"
 )
@@ -76,6 +76,8 @@ class TrackedLayer:
     ) -> None:
         self.site = site
         self.projection = getattr(projection, "weight", None)  # of its output projection, if that is known
+        weights = [] if layer is None else [each for each in layer.parameters() if each.dim() > 1]
+        self.last = weights[-1] if self.projection is None and weights else self.projection
         self.heads = frozenset[int]() if layer is None else possible_head_counts(layer)
         self.spans_all_keys = layer is not None and spans_all_keys(layer)
         self.weighs_parts = layer is not None and not self.spans_all_keys
@@ -108,14 +110,18 @@ class LayerTracker:
     def follow(self, func: Callable[..., Any], arguments: Iterable[Any]) -> None:
         """Set the current layer from the arguments of a call, if the model's weights are among them.
 
-        A table is looked up within a layer, too: of position biases that all layers share.
+        Weights of no layer, as of position biases that all layers share, are used within a layer too: until its last.
         """
-        if self._weights and func is not F.embedding:
-            known = [self._weights[id(each)][1] for each in arguments if id(each) in self._weights]
-            if known:
-                layer = next((layer for layer in known if layer is not _NO_LAYER), _NO_LAYER)
-                self._thread.layer = layer
-                self.used.add(layer.site or "")
+        if not self._weights:
+            return
+        known = [self._weights[id(each)] for each in arguments if id(each) in self._weights]
+        layer = next((layer for _, layer in known if layer is not _NO_LAYER), _NO_LAYER)
+        if layer is not _NO_LAYER:
+            self._thread.is_open = not any(weight is layer.last for weight, _ in known)
+        elif not known or func is F.embedding or getattr(self._thread, "is_open", False):
+            return
+        self._thread.layer = layer
+        self.used.add(layer.site or "")
 
     def describe_missing(self, recorded: AbstractSet[str]) -> str:
         """Return which layers of the model ran, or mix tokens in another way, without a recorded map, and why."""

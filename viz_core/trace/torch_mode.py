@@ -8,12 +8,13 @@ from typing import Any
 
 import torch
 import torch.nn.functional as F
+from torch import Tensor
 
 from viz_core.torch_internals.function_modes import FastPathMode, without_modes
 from viz_core.trace.arguments import with_four_axes, with_gradient
 from viz_core.trace.flex import wrap_flex_attention
 from viz_core.trace.intervene import is_editing, refuse_edits
-from viz_core.trace.outputs import edited_output, on_output, on_projected
+from viz_core.trace.outputs import compared, edited_output, on_output, on_projected
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_edits import attend_in_graph
@@ -25,7 +26,7 @@ from viz_core.trace.torch_layers import (
     softmax_weights,
 )
 from viz_core.trace.trace import Trace, current_trace, last_site
-from viz_core.trace.used_weights import Pending, factors_of, is_signed
+from viz_core.trace.used_weights import OwnWeights, Pending, factors_of, is_signed
 
 
 class RecordingMode(FastPathMode):
@@ -74,6 +75,7 @@ class RecordingMode(FastPathMode):
 
     def __exit__(self, *error: object) -> None:
         self.finish_layer()
+        self._add_own(None)
         super().__exit__(*error)
 
     def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
@@ -94,6 +96,7 @@ class RecordingMode(FastPathMode):
         finally:
             _thread.in_call = False
         with without_modes():  # no mode sees what is computed for the recorder alone
+            _thread.own = None
             if func in READERS:
                 source = replace(read_call(func, args, kwargs, self._values), edits=edits_of_call.get())
                 self.add(source, layer.site)
@@ -127,22 +130,60 @@ class RecordingMode(FastPathMode):
         pending: Pending | None = getattr(_thread, "pending", None)
         return pending if pending is not None and pending.mode is self and pending.layer is layer else None
 
+    def _own(self, layer: TrackedLayer) -> OwnWeights | None:
+        """Return the weights that the layer makes without a softmax so far; None where it may not do so."""
+        own: OwnWeights | None = getattr(_thread, "own", None)
+        if own is None or own.mode is not self or own.layer is not layer:
+            self._add_own(None)
+            _thread.own = own = OwnWeights(self, layer) if layer.spans_all_keys else None
+        return own
+
+    def _add_own(self, projected: Tensor | None) -> None:
+        """Record weights that a layer made without a softmax of torch's, unless what is projected is another thing.
+
+        ValueError if the trace is differentiable.
+        """
+        own: OwnWeights | None = getattr(_thread, "own", None)
+        if own is None or own.mode is not self:
+            return
+        _thread.own = None
+        if len(own.found) != 1:  # several products: parts of a map
+            return
+        used, site = own.found[0], own.layer.site
+        with without_modes():
+            weights, output = used.weights.detach(), used.result.detach().reshape(*used.weights.shape[:3], -1)
+            source = Direct(weights, used.values.detach() if self._values and used.values is not None else None)
+            if projected is not None and compared(source, output, projected).is_changed:
+                return
+            if self._trace.differentiable:
+                raise ValueError(
+                    f"site {site!r}: expected no differentiable where weights come without torch's softmax"
+                )
+            handle = self.add(replace(source, signed=is_signed(weights)), site)
+            if source.values is not None:
+                on_output(self._trace, output, handle)
+
     def _other_call(
         self, func: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], layer: TrackedLayer
     ) -> Any:
         """Return the result of a call that is not attention; it may multiply weights by values, or project outputs."""
         if func in _LINEAR:
             with without_modes():
-                pending = self._pending(layer)
+                pending, own = self._pending(layer), self._own(layer)
+                inputs, weight = _projected(func, args, kwargs)
                 if pending is not None and pending.candidate is not None:
                     self.finish_layer()
-                if self._values:
-                    inputs, weight = args[_LINEAR[func] : _LINEAR[func] + 2]
-                    if layer.projection is weight or self._layers.model is None:
-                        on_projected(self._trace, inputs, is_known=self._layers.model is not None)
+                if own is not None and own.found and (layer.projection is None or layer.projection is weight):
+                    self._add_own(None if layer.projection is None else inputs)
+                if self._values and (layer.projection is weight or self._layers.model is None):
+                    on_projected(self._trace, inputs, is_known=self._layers.model is not None)
             return func(*args, **kwargs)
         result, pending = func(*args, **kwargs), self._pending(layer)
-        if pending is not None:
+        if pending is None:
+            with without_modes():
+                if (own := self._own(layer)) is not None:
+                    own.follow(func, args, result)
+        else:
             with without_modes():
                 for weights, values in factors_of(func, args):
                     found = pending.find(weights, values, result)
@@ -185,5 +226,12 @@ class RecordingMode(FastPathMode):
             warnings.warn(f"record: not recorded: {missing}", stacklevel=4)
 
 
-_LINEAR = {F.linear: 0, torch.addmm: 1}  # where their inputs are, before the weight
+def _projected(function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, Any]:
+    """Return inputs and weight of a call of a linear function."""
+    names = _LINEAR[function]
+    given = {**dict(zip(names, args, strict=False)), **kwargs}
+    return given[names[-2]], given[names[-1]]
+
+
+_LINEAR = {F.linear: ("input", "weight"), torch.addmm: ("input", "mat1", "mat2")}  # inputs and weight are the last
 _thread = threading.local()  # whether it is within a recorded call, and which weights await their values (`Pending`)

@@ -3,16 +3,24 @@
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
+from weakref import ref
 
 import torch
+import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
 from viz_core.trace.arguments import version
-from viz_core.trace.torch_layers import TrackedLayer
+from viz_core.trace.torch_layers import TrackedLayer, softmax_weights
 
 _PRODUCTS: frozenset[Callable[..., Any]] = frozenset(
     {torch.matmul, Tensor.matmul, Tensor.__matmul__, torch.bmm, Tensor.bmm}
+)
+
+
+_SCORES = _PRODUCTS | {torch.einsum, torch.baddbmm, Tensor.baddbmm, torch.exp, Tensor.exp, Tensor.exp_}
+_QUOTIENTS: frozenset[Callable[..., Any]] = frozenset(
+    {torch.div, Tensor.div, Tensor.div_, Tensor.__truediv__, Tensor.__itruediv__, torch.true_divide}
 )
 
 
@@ -30,14 +38,15 @@ def factors_of(function: Callable[..., Any], args: tuple[Any, ...]) -> Iterator[
                     yield weights, values if theirs[-2:-1] == own[-1] else None
 
 
-def _values_of(factor: Tensor | None, shape: tuple[int, ...]) -> Float[Tensor, "batch heads keys v"] | None:
+def _values_of(factor: Tensor | None, shape: tuple[int, ...]) -> Float[Tensor, "batch key_heads keys v"] | None:
     """Return what weights of this shape are multiplied by, as values; None if it does not fit."""
     batch, heads, _, num_keys = shape
     if factor is None or factor.dim() < 3 or factor.shape[-2] != num_keys:
         return None
-    if factor.shape[:-2].numel() != batch * heads:
+    number = factor.shape[:-2].numel()
+    if number not in (batch, batch * heads):
         return None
-    return factor.reshape(batch, heads, num_keys, factor.shape[-1])
+    return factor.reshape(batch, number // batch, num_keys, factor.shape[-1])  # of each head, or one for all
 
 
 class _Softmax(NamedTuple):
@@ -118,6 +127,51 @@ def _is_result(factor: Tensor, softmax: _Softmax) -> bool:
         return False
     least, most = factors.aminmax()
     return bool(least > 1.001 and most - least <= 0.02 * least)  # dropout: what it keeps grows by one factor
+
+
+@dataclass
+class OwnWeights:
+    """Weights that a layer makes of products of queries and keys without a softmax of torch's: exp(s) / sum exp(s).
+
+    Whatever is computed from such a product and has its size may be weights. They are once values are multiplied by it.
+    """
+
+    mode: Any
+    layer: TrackedLayer
+    found: list[_Used] = field(default_factory=list)
+    _made: list["ref[Tensor]"] = field(default_factory=list)  # scores, and what is made of them
+    _undropped: tuple["ref[Tensor]", Tensor] | None = None  # what dropout gave, and what it was given
+
+    def follow(self, function: Callable[..., Any], args: tuple[Any, ...], result: Any) -> None:
+        """Keep what a call makes of scores, and the weights that it multiplies values by."""
+        if not isinstance(result, Tensor) or not args:
+            return
+        for factor, values in factors_of(function, args) if function in _PRODUCTS | {torch.einsum} else ():
+            if not self._is_made(factor):
+                continue
+            if self._undropped is not None and self._undropped[0]() is factor:
+                factor = self._undropped[1]
+            weights = softmax_weights(factor, self.layer.heads, (factor, -1), {})
+            if weights is not None and (values is None or values.dim() >= 3):
+                self.found.append(_Used(weights, _values_of(values, tuple(weights.shape)), result, True))
+                return
+        first = args[0]
+        if self.found and function in _QUOTIENTS and first is self.found[-1].result and isinstance(args[1], Tensor):
+            self._divide(args[1], result)
+        elif function in _SCORES or (self._is_made(first) and result.numel() == first.numel()):
+            self._made.append(ref(result))
+            if function is F.dropout:
+                self._undropped = ref(result), first
+
+    def _divide(self, sums: Tensor, result: Tensor) -> None:
+        """Divide weights by sums that the layer divides the products by, afterwards."""
+        used = self.found[-1]
+        if sums.shape[-1] == 1 and sums.numel() == used.weights.shape[:3].numel():
+            weights = used.weights / sums.reshape(*used.weights.shape[:3], 1)
+            self.found[-1] = used._replace(weights=weights, result=result)
+
+    def _is_made(self, tensor: Any) -> bool:
+        return any(each() is tensor for each in self._made)
 
 
 def is_signed(weights: Float[Tensor, "batch heads queries keys"]) -> bool:
