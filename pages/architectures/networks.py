@@ -9,10 +9,19 @@ import streamlit as st
 from pages.architectures.network_figure import connection_figure
 from pages.architectures.parts import SizeInputs, move_end, number
 from ui.chapter.chapter import Chapter
+from ui.widgets.choices import Mark, Marks
 from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_path, path_length, signal_strength
 
 WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
 BREAKS = ("shallow", "deep")
+_ENDS = {"n": 12, "from": 1, "to": 12}
+ANSWERS = Marks(
+    "figure-network-convolution",
+    tuple(Mark((0.5, 12.5), (layer - 0.3, layer + 0.3)) for layer in (2, 3, 4)),
+    {**_ENDS, "k": 3},
+    {**_ENDS, "k": 5},
+)
+"""The layers that may be the first to join both ends."""
 _EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}
 
 

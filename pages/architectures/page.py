@@ -4,7 +4,7 @@ from functools import partial
 
 from pages.architectures.figures import shortest_path
 from pages.architectures.network_figure import connection_figure
-from pages.architectures.networks import BREAKS, WINDOWED, main_figure, more_networks
+from pages.architectures.networks import ANSWERS, BREAKS, WINDOWED, main_figure, more_networks
 from pages.architectures.parts import curves, pairs, self_attention, shuffle, size_inputs, table, timing
 from ui.chapter.chapter import Chapter
 from ui.compute.benchmark import measure
@@ -65,7 +65,7 @@ with chapter.card("main"):
         broken = chapter.break_it(*BREAKS)
     chapter.side_by_side(broken, partial(main_figure, chapter, inputs, broken))
 
-chapter.exercise("twice")
+chapter.exercise("twice", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 chapter.deeper(

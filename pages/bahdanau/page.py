@@ -5,6 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.bahdanau.parts import (
+    ANSWERS,
     ATTENTION,
     BROKEN,
     PLAIN,
@@ -49,7 +50,7 @@ with chapter.card("main"):
     badges = None if broken else st.container()
     with pictures:
         chapter.side_by_side(broken, partial(draw_step, chapter, request, result, step, badges))
-chapter.exercise("bottleneck")
+chapter.exercise("bed", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 

@@ -22,9 +22,11 @@ from ui.blocks.translation import alignment_picture, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation, translator
 from ui.text.markdown import escape
+from ui.widgets.choices import Mark, Marks
 from viz_core.lessons.bahdanau import DecoderSteps, decoder_shapes, decoder_steps, step_residuals, wrong_weights
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import Difference, book_bleu
+from viz_core.pretrained.samples import sentence
 from viz_core.runtime.assets import ASSETS, reading
 
 PLAIN, ATTENTION = "seq2seq-en-fr", "bahdanau-en-fr"
@@ -215,6 +217,15 @@ def gallery_picture() -> Image.Image:
 TOP = 6  # next tokens shown
 FIRST = 3  # the step that is open: the first one has read nothing yet, and often attends to the full stop
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
+
+_CAT = {"text": sentence("cat"), "search": "greedy"}
+ANSWERS = Marks(
+    "figure-weights",
+    tuple(Mark((place - 0.45, place + 0.45), shares="y") for place in (7, 8, 9)),
+    {**_CAT, "step": 8},
+    {**_CAT, "step": 10},
+)
+"""The bars of "my", "bed" and the full stop; "lit" is written at step 10."""
 
 BROKEN = {"undivided": "rows", "no-tanh": "formula"}  # and the claim that fails
 

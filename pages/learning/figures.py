@@ -260,9 +260,10 @@ def together_figure(
     line = {"color": CATEGORIES[0], "width": 3}
     figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line=line, meta="accuracy")
     for place, (name, (layer, head)) in enumerate(heads.items(), start=1):
-        label = load_words("common")("with-kind", title=labels[name], kind=head_place(layer + 1, head + 1))
         y = measures[name][:, layer, head].astype(np.float32)
-        figure.add_scatter(x=x, y=y, name=label, line={"color": CATEGORIES[place], "dash": _DASHES[place]}, meta=name)
+        hover = f"%{{y:.2f}}<extra>{head_place(layer + 1, head + 1)}</extra>"  # a prediction asks for the layer
+        style = {"color": CATEGORIES[place], "dash": _DASHES[place]}
+        figure.add_scatter(x=x, y=y, name=labels[name], hovertemplate=hover, line=style, meta=name)
     figure.update_traces(mode="lines+markers", marker={"size": 4})
     _mark(figure, step, None)
     legend = {"orientation": "v", "y": -0.25, "yanchor": "top"}

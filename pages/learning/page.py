@@ -2,7 +2,7 @@
 
 import streamlit as st
 
-from pages.learning.parts import induction, past_length
+from pages.learning.parts import ANSWERS, induction, past_length
 from pages.learning.rounds import build_a_circuit, play_head
 from pages.learning.runs import RUN_CONTROLS, runs
 from ui.chapter.chapter import Chapter
@@ -32,7 +32,7 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     induction(chapter)
-chapter.exercise("one-layer")
+chapter.exercise("one-layer", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 if not st.query_params.keys().isdisjoint(map(chapter.controls.key, RUN_CONTROLS)):

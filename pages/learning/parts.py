@@ -27,11 +27,19 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.parts import Slideshow
 from ui.compute.slots import run_in_slot
 from ui.widgets.chart import Point
+from ui.widgets.choices import Mark, Marks
 from viz_core.lessons.learning import right_by_length, shot_weights
 from viz_core.runtime.assets import reading
 from viz_core.tasks import POSITIONS
 from viz_core.tasks.film import load_film
 
+ANSWERS = Marks(
+    "figure-every-head",
+    tuple(Mark(y=ends, part=".js-plotly-plot") for ends in ((0.04, 0.5), (0.5, 0.96))),
+    {"update": 0},
+    {"update": 400},
+)
+"""The maps of either layer."""
 SOLVED, LEAST_INDUCTION = 0.85, 0.5
 
 

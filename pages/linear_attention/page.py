@@ -2,7 +2,16 @@
 
 from functools import partial
 
-from pages.linear_attention.parts import choose_layer, costs, decay, erase_and_write, main_figure, models, recall
+from pages.linear_attention.parts import (
+    ANSWERS,
+    choose_layer,
+    costs,
+    decay,
+    erase_and_write,
+    main_figure,
+    models,
+    recall,
+)
 from ui.chapter.chapter import Chapter
 from viz_core.attention.linear import LinearOperator, elu_features, gated_delta_rule, linear_attention, retention
 from viz_core.lessons.linear_attention import RecallLayer, all_forms, head_cost, model_layers
@@ -15,7 +24,7 @@ with chapter.card("main"):
         layer, broken = choose_layer(chapter)
     chapter.side_by_side(broken, partial(main_figure, chapter, layer, bool(broken)))
 
-chapter.exercise("twice")
+chapter.exercise("twice", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 

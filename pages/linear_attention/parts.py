@@ -23,6 +23,7 @@ from ui.blocks.stopwatch import LiveTraining, stopwatch, training
 from ui.chapter.chapter import Chapter
 from ui.compute.slots import cached, is_hosted
 from ui.text.numbers import localised
+from ui.widgets.choices import Mark, Marks
 from viz_core.attention.linear import retention_decay
 from viz_core.lessons.linear_attention import (
     CHANCE,
@@ -50,6 +51,15 @@ from viz_core.lessons.linear_attention import (
     model_layers,
     returned,
 )
+
+_OF_SUMS = {"rule": "sum", "keys": "separate", "seed": 2}
+ANSWERS = Marks(
+    "figure-state",
+    tuple(Mark((-0.4, 0.4), (height - 0.4, height + 0.4)) for height in (16 / 3, 7, 16)),
+    {**_OF_SUMS, "time": 6},
+    {**_OF_SUMS, "time": 7},
+)
+"""Heights of the bar of A, which the prediction is about."""
 
 _FADED = 0.6  # a decay that leaves less to erase
 _ROUNDING = 1e-12  # relative, of sums of 16 terms in float64

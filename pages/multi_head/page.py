@@ -3,7 +3,7 @@
 from functools import partial
 
 from pages.multi_head.inputs import layer_controls, make_layer
-from pages.multi_head.parts import cost, flow, main_figure, open_head, ranges, toy
+from pages.multi_head.parts import ANSWERS, cost, flow, main_figure, open_head, ranges, toy
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, MultiHeadAttention
 from viz_core.lessons.multi_head import (
@@ -55,7 +55,7 @@ with chapter.card("main"):
     chapter.side_by_side(broken, partial(main_figure, chapter, layer_inputs, broken))
 head = open_head(chapter, layer_inputs)
 
-chapter.exercise("double")
+chapter.exercise("other", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 chapter.deeper(

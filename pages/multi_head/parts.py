@@ -17,6 +17,7 @@ from ui.blocks.over_picture import tiles, weights_image
 from ui.blocks.translation import sample_maps
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
+from ui.widgets.choices import Mark, Marks
 from ui.widgets.heatmap import signed_heatmap
 from viz_core.lessons.multi_head import (
     LENGTHS,
@@ -33,10 +34,19 @@ from viz_core.lessons.multi_head import (
     walk_residual,
 )
 from viz_core.maps.contributions import shares_of_call
+from viz_core.pretrained.samples import sentence
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
 
 _WIDEST = 400
+_LAYER = {"source": "trained", "block": 3, "heads": 8}
+ANSWERS = Marks(
+    "maps",
+    tuple(Mark(part=f".head[data-head='{head}']") for head in (0, 2, 7)),
+    {**_LAYER, "text": sentence("cat")},
+    {**_LAYER, "text": "Tom bought his sister a red umbrella."},
+)
+"""The thumbnails of heads 1, 3 and 8."""
 
 
 def ones(chapter: Chapter) -> None:

@@ -20,6 +20,7 @@ from ui.text.markdown import escape
 from ui.text.model_card import model_title
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
+from ui.widgets.choices import Mark, Marks
 from ui.widgets.figure_style import ACCENT, Labels, lay_out
 from viz_core.lessons.position_embeddings.order import (
     LearnedTable,
@@ -32,6 +33,7 @@ from viz_core.models.patch_grid import resize_grid
 from viz_core.positional import RelativePositionEmbedding1d, alibi_slopes, sinusoidal_table, t5_relative_position_bucket
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME, SCHEMES
+from viz_core.pretrained.samples import sentence
 from viz_core.pretrained.token_vectors import shuffled_order
 
 
@@ -153,6 +155,16 @@ def _length_limits(chapter: Chapter) -> None:
 
 
 ORDER_MATTERS = 1e-3  # far above rounding, far below the change under any scheme that sees order
+
+
+_CAT = {"text": sentence("cat"), "order": 1, "source": "one-word"}
+ANSWERS = Marks(
+    "figure-insight",
+    (*(Mark((place - 0.45, place + 0.45), shares="y") for place in (8, 7)), Mark(y=(0.88, 1), shares="xy")),
+    {**_CAT, "main-scheme": "sinusoidal"},
+    {**_CAT, "main-scheme": "none"},
+)
+"""The bars of "black" and "is", and where all bars are without positions."""
 
 
 def insight(chapter: Chapter, inputs: TokenInputs, scheme_name: str, broken: str) -> None:

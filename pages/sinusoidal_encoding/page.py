@@ -5,7 +5,7 @@ from functools import partial
 import torch
 
 from pages.sinusoidal_encoding.figures import table_figure
-from pages.sinusoidal_encoding.parts import WIDEST, code, curves, main_figure, similarity, sources
+from pages.sinusoidal_encoding.parts import ANSWERS, WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding import (
     measured_wavelengths,
@@ -30,7 +30,7 @@ with chapter.card("main"):
 
 chapter.flush()
 
-chapter.exercise("similar")
+chapter.exercise("similar", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 

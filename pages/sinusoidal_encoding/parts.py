@@ -24,6 +24,7 @@ from pages.sinusoidal_encoding.figures import (
 )
 from ui.blocks.over_picture import signed_image
 from ui.chapter.chapter import Chapter
+from ui.widgets.choices import Mark, Marks
 from ui.widgets.figure_style import CATEGORIES
 from viz_core.lessons import sinusoidal_encoding as properties
 from viz_core.lessons.sinusoidal_encoding import lone_sine, single_precision, wavelengths, without_cosines
@@ -31,6 +32,14 @@ from viz_core.positional import angular_frequencies, sinusoidal_table
 
 WIDEST = 512  # columns a table can have here
 BOOKS_COLUMNS = (6, 7, 8, 9)
+_BOOKS_TABLE = {"d": 32, "n": 60, "base": 10_000}
+ANSWERS = Marks(
+    "heatmap-table",
+    tuple(Mark(y=(row / 60, (row + 1) / 60), part="[data-part=stage]") for row in (10, 20)),
+    _BOOKS_TABLE,
+    _BOOKS_TABLE,
+)
+"""The rows of the two positions of the prediction."""
 
 
 def curves(chapter: Chapter, table: Table, base: float) -> None:

@@ -178,7 +178,7 @@ def test_nothing_in_sight_states_an_answer_before_the_guess(visits: Visits, chap
     words = load_words(chapter, ENGLISH)
     seen = _phrases(in_sight(visits(chapter)))
     assert seen
-    for name in re.findall(r'exercise\("([\w-]+)"\)', page_file(chapter).read_text(encoding="utf-8")):
+    for name in re.findall(r'exercise\("([\w-]+)"', page_file(chapter).read_text(encoding="utf-8")):
         prediction = read_prediction(words(f"exercise.{name}"))
         right = next(answer.text for answer in prediction.answers if answer.mark == "x")
         assert seen & (_phrases(f"{right}. {prediction.why}") - _phrases(prediction.question)) == set(), name

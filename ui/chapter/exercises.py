@@ -19,15 +19,9 @@ from ui.chapter.contents import all_chapters
 from ui.chapter.parts import Content
 from ui.text.markdown import after_label
 from ui.text.words import Words, load_words
+from ui.widgets.choices import Marks, draw_choices
 from ui.widgets.component import component
-from ui.widgets.predictions import (
-    OnFigure,
-    Prediction,
-    Truth,
-    draw_board,
-    draw_choices,
-    read_prediction,
-)
+from ui.widgets.predictions import OnFigure, Prediction, Truth, draw_board, read_prediction
 
 _mount_why = component("why")
 
@@ -40,7 +34,13 @@ class Exercises(Content):
 
     _explained: str | None = None
 
-    def exercise(self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None) -> None:
+    def exercise(
+        self,
+        name: str,
+        collapsed: bool = False,
+        reveal: Callable[[], None] | None = None,
+        marks: Marks | None = None,
+    ) -> None:
         """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
 
         An answer is a line `- [ ]`, the right one `- [x]`; the reply to a wrong one is below it, indented, after `>`;
@@ -49,9 +49,11 @@ class Exercises(Content):
         Args:
             collapsed: draw it as a closed expander, above a figure that must stay in view.
             reveal: draws the experiment that decides the question, below the reply, once the reader has chosen.
+            marks: the parts of a figure that stand for the answers.
         """
         with self._prediction(name, collapsed) as prediction:
-            if draw_choices(self.common, prediction, self._key(name)) and reveal is not None:
+            chosen = draw_choices(self.common, prediction, self._key(name), marks, self.controls.key)
+            if chosen and reveal is not None:
                 reveal()
 
     def takeaways(self) -> None:

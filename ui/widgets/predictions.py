@@ -1,4 +1,4 @@
-"""Predictions: a question, a reply to each answer, and the reason; answered by choosing or by drawing.
+"""Predictions: a question, a reply to each answer, and the reason; answered by choosing (choices.py) or by drawing.
 
 A drawing is a curve, a row of weights or a star, on a figure of the page that hides its answer until the reader has
 drawn; its distance from the truth and from known mistakes decides the reply.
@@ -19,7 +19,6 @@ from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
 from ui.widgets.figure_style import CATEGORIES
-from ui.widgets.query_param import in_address
 
 TOP = 99
 """A drawing is encoded for the URL in levels of two digits, 00 at the bottom of the board and 99 at its top."""
@@ -167,29 +166,6 @@ def read_prediction(text: str) -> Prediction:
         raise ValueError(f"a prediction needs exactly one right answer, got {answers}")
     why = "\n".join(re.findall(r"^> ?(.*)$", text, flags=re.MULTILINE))
     return Prediction(text.split("\n- [")[0].strip(), answers, why)
-
-
-def draw_choices(common: Words, prediction: Prediction, key: str) -> bool:
-    """Draw the answers, and the reply once one is chosen; return whether one is. The URL holds its number."""
-    texts = [answer.text for answer in prediction.answers]
-    numbers = {text.casefold(): text for text in texts} | {str(i): text for i, text in enumerate(texts, 1)}
-    guess, _ = in_address(
-        key,
-        None,
-        lambda requested: numbers.get(requested[-1].casefold()),
-        lambda text: (str(texts.index(text) + 1),) if text else (),
-        lambda text: text is None or text in texts,
-        lambda begin: st.radio(
-            plain_text(prediction.question),  # read aloud, not shown
-            texts,
-            None if begin is None else texts.index(begin),
-            key=key,
-            label_visibility="collapsed",
-        ),
-    )
-    if guess is not None:
-        st.markdown(prediction.reply(common, texts.index(guess)))
-    return guess is not None
 
 
 def draw_board(

@@ -232,7 +232,8 @@ function render(view) {
   drawMap(view);
   pointAt(view, view.cursor);
   // What is on the screen now, for whoever waits for it.
-  Object.assign(parts.stage.dataset, { rows: map.rows, columns: map.columns });
+  const { left, top, right, bottom } = view.layout;
+  Object.assign(parts.stage.dataset, { rows: map.rows, columns: map.columns, area: [left, top, right, bottom].join(" ") });
 }
 
 export default viewComponent(createView, receive, closeView);

@@ -166,8 +166,8 @@ def test_questions_on_an_earlier_chapter_are_at_the_start(page: Page, app_url: s
 
 
 def test_the_reason_waits_for_the_readers_own_sentence(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/multi-head?mh-guess-double=2")
-    exercise = page.locator(".st-key-exercise-double")
+    page.goto(f"{app_url}/multi-head?mh-guess-other=3")
+    exercise = page.locator(".st-key-exercise-other")
     box = exercise.get_by_label("Why? Write one sentence.")
     reason = page.locator("[class*=st-key-reason-of-]")
     expect(box).to_be_visible()
@@ -179,3 +179,39 @@ def test_the_reason_waits_for_the_readers_own_sentence(page: Page, app_url: str)
     expect(box).to_have_value("Half as wide, twice as many.")
     expect(reason).to_be_visible()
     assert "Half" not in page.url
+
+
+@pytest.mark.parametrize(
+    ("chapter", "steps", "verdict", "shown"),
+    [
+        ("multi-head", 2, "Yes. Head 8", "mh-text=Tom"),  # a thumbnail of the attention view
+        ("linear-attention", 1, "Not quite.", "la-time=7"),  # a place in a plotly figure
+        ("sinusoidal-encoding", 1, "Yes. Position 20", "se-guess"),  # a row of a heatmap
+    ],
+)
+def test_an_answer_is_chosen_on_the_figure_by_keys(
+    page: Page, app_url: str, chapter: str, steps: int, verdict: str, shown: str
+) -> None:
+    page.set_viewport_size(PHONE if chapter == "linear-attention" else DESK)
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{app_url}/{chapter}")
+    start = page.get_by_role("button", name="Choose on the figure")
+    start.click()
+    marks = page.locator(".marks [role=radio]")
+    expect(marks.first).to_be_focused()
+    for mark in marks.all():
+        expect(mark).to_be_in_viewport(ratio=1)
+    for _ in range(steps):
+        page.keyboard.press("ArrowRight")
+    expect(marks.nth(steps)).to_be_focused()
+    page.keyboard.press("Enter")
+    note = page.locator(".marks .note")
+    expect(note).to_contain_text(verdict)
+    expect(note).to_be_in_viewport()
+    expect(page.get_by_role("radio", checked=True).first).to_be_attached()
+    assert shown in page.url
+    ring = page.locator(".marks .ring")
+    place, right = ring.bounding_box(), marks.nth(1 if chapter == "sinusoidal-encoding" else 2).bounding_box()
+    assert place == pytest.approx(right, abs=2)
+    start.click()
+    expect(ring).to_have_count(0)

@@ -37,8 +37,6 @@ from pages.learning.runs import RECORDED
 from recipes.task_recordings import SEEDS
 from tests.pages.reading import drawn, one_line
 from tests.visits import Visits
-from ui.text.words import load_words
-from ui.widgets.predictions import read_prediction
 from viz_core.lessons.learning import PERIOD, head_measures, weights_of
 from viz_core.maps.measures import equal_tokens, offset_mass, target_mass
 from viz_core.runtime.assets import AssetError
@@ -124,13 +122,9 @@ def test_of_what_one_layer_cannot_do() -> None:
     places = torch.eye(len(letters))[None, None]
     same = attention_weights(20 * spelt, spelt, scale=1.0)[0, 0]
     before = attention_weights(20 * places.roll(1, dims=-2), places, scale=1.0)[0, 0]  # asks for the place before
-    cannot = (
-        float(target_mass(same, equal_tokens(letters, letters))) < 0.99,
-        float(offset_mass(before, -1)) < 0.99,
-        max(max_induction("repeat-one-layer", seed).max() for seed in SEEDS) < LEAST_INDUCTION,
-    )
-    answers = read_prediction(load_words(CHAPTER, "en")("exercise.one-layer")).answers
-    assert tuple(answer.mark == "x" for answer in answers) == cannot
+    assert float(target_mass(same, equal_tokens(letters, letters))) > 0.99
+    assert float(offset_mass(before, -1)) > 0.99
+    assert max(max_induction("repeat-one-layer", seed).max() for seed in SEEDS) < LEAST_INDUCTION
     assert min(max_induction(TWO_LAYERS, seed)[-1] for seed in SEEDS) > LEAST_INDUCTION, "two layers can"
 
 

@@ -1,0 +1,211 @@
+// The answers of a question as marks on a figure of the page: chosen by a click, or by arrow keys and Enter. After the
+// guess a ring moves from it to the truth, while Python draws the figure that shows it.
+
+import { element } from "../shared/elements.js";
+import { partsOf, readJson, scrollerOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+
+const POLL_INTERVAL = 150; // ms between checks of the figure: it loads late, moves and changes
+const LEAST = 24; // px of a mark that a finger can hit
+const ROOMY = 64; // px: narrower marks have their answer above them
+const PHONE = 640; // px: narrower windows keep a chapter's controls above its figure
+const clearAbove = () => (innerWidth < PHONE ? 290 : 150); // px above marks in sight, for the question
+const CLEAR_BELOW = 60;
+const SETTLES = 3000; // ms in which a page that runs again may take the focus away
+const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
+
+function createView(parent) {
+  const view = { parts: partsOf(parent), data: null, choosing: false, buttons: [], drawn: "" };
+  const { open, layer } = view.parts;
+  open.addEventListener("click", () => (view.choosing ? close(view) : begin(view)));
+  layer.addEventListener("keydown", (event) => press(view, event));
+  watchWidth(view, render);
+  view.poll = setInterval(() => isShown(view) && render(view), POLL_INTERVAL);
+  return view;
+}
+
+function closeView(view) {
+  stopWatching(view);
+  clearInterval(view.poll);
+}
+
+const isRevealed = ({ data }) => data.guess !== null;
+const isShown = (view) => view.data && (view.choosing || isRevealed(view));
+
+const figureOf = ({ data }) => document.querySelector(`.st-key-${CSS.escape(data.figure)}`);
+
+/** Show the marks; Python sets the controls as in the question. */
+function begin(view) {
+  view.choosing = true;
+  view.begun = performance.now();
+  view.seeks = true;
+  view.send("open");
+  const { top, bottom } = figureOf(view)?.getBoundingClientRect() ?? {};
+  if (top < 0 || bottom > innerHeight) figureOf(view).scrollIntoView({ block: "center" }); // one out of sight is not drawn
+  render(view);
+}
+
+function close(view) {
+  view.choosing = false;
+  render(view);
+  view.parts.open.focus();
+}
+
+/** Scroll until all of these places, in the window, are in sight. */
+function bringIntoSight(view, places) {
+  const [top, bottom] = [Math.min(...places.map((place) => place[1])), Math.max(...places.map((place) => place[3]))];
+  const scroller = scrollerOf(view.parts.root.getRootNode().host);
+  if (!scroller || (top >= clearAbove() && bottom <= innerHeight - CLEAR_BELOW)) return;
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  scroller.scrollBy({ top: Math.min(top - clearAbove(), (top + bottom - innerHeight) / 2), behavior });
+}
+
+function receive(view, bytes) {
+  const text = new TextDecoder().decode(bytes);
+  if (text === view.text) return; // buttons, and what has the focus, stay
+  view.text = text;
+  const before = view.data;
+  view.data = readJson(bytes);
+  const { marks, guess, right, words, question } = view.data;
+  const isGuessed = Boolean(before) && before.guess === null && guess !== null;
+  if (isGuessed) view.choosing = false;
+  const hadFocus = view.parts.layer.contains(activeIn(view));
+  view.parts.openLabel.textContent = words.open;
+  view.parts.layer.setAttribute("aria-label", question);
+  view.buttons = marks.map(({ label }, i) => {
+    const button = element("button", "mark", { type: "button", role: "radio", "aria-checked": String(i === guess), "aria-label": label, tabindex: i ? "-1" : "0" }, element("span", "", {}, label));
+    button.addEventListener("click", () => view.send(i));
+    return button;
+  });
+  view.ring = right === null ? null : element("div", "ring", {});
+  view.parts.layer.replaceChildren(...view.buttons, ...(view.ring ? [view.ring] : []));
+  view.drawn = "";
+  view.moves = view.seeks = isGuessed;
+  render(view);
+  if (hadFocus) view.parts.open.focus({ preventScroll: true });
+}
+
+const activeIn = (view) => view.parts.root.getRootNode().activeElement;
+
+function press(view, event) {
+  const at = view.buttons.indexOf(event.target);
+  if (event.key === "Escape" && view.choosing) close(view);
+  else if (STEPS[event.key] && at >= 0) {
+    const next = view.buttons[(at + STEPS[event.key] + view.buttons.length) % view.buttons.length];
+    for (const button of view.buttons) button.tabIndex = button === next ? 0 : -1;
+    next.focus();
+  } else return; // Enter and the space bar click
+  event.preventDefault();
+  event.stopPropagation();
+}
+
+/** The first element that a selector finds in a part of the page, inside components too. */
+function within(place, selector) {
+  const roots = [place, ...[...place.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean)];
+  return roots.map((root) => root.querySelector(selector)).find(Boolean);
+}
+
+/** The rectangle in the window that x and y of a mark are shares of: of the element, or of what it says is its area. */
+function areaOf(node) {
+  const { left, top, width, height } = node.getBoundingClientRect();
+  const [x0, y0, x1, y1] = node.dataset.area?.split(" ").map(Number) ?? [0, 0, width, height];
+  return { left: left + x0, top: top + y0, width: x1 - x0, height: y1 - y0 };
+}
+
+const clamp = (number, low, high) => Math.min(high, Math.max(low, number));
+
+/** Ends of a mark along an axis of plotly, in pixels of the figure, within the axis; null where it is outside. */
+function along(axis, ends, isShare, scale) {
+  const [start, stop] = [axis._offset, axis._offset + axis._length];
+  const pixels = ends.map((end) => (isShare ? start + end * axis._length : axis._offset + axis.d2p(end)));
+  const [low, high] = [Math.min(...pixels), Math.max(...pixels)];
+  if (high < start || low > stop) return null;
+  return [clamp(low, start, stop) * scale, clamp(high, start, stop) * scale];
+}
+
+/** The place of a mark in the window; null where it is not drawn. */
+function placeOf(figure, { x, y, axes, part, shares }) {
+  if (part) {
+    const node = within(figure, part);
+    if (!node) return null;
+    const { left, top, width, height } = areaOf(node);
+    return [left + x[0] * width, top + y[0] * height, left + x[1] * width, top + y[1] * height];
+  }
+  const plot = figure.querySelector(".js-plotly-plot");
+  const [across, down] = axes.map((name) => plot?._fullLayout?.[name]);
+  if (!across?._length || !down?._length) return null;
+  const box = plot.getBoundingClientRect();
+  const scale = box.width / plot.offsetWidth || 1; // it is enlarged while it is presented
+  const horizontal = along(across, x, shares.includes("x"), scale);
+  const vertical = along(down, y, shares.includes("y"), scale);
+  return horizontal && vertical && [box.left + horizontal[0], box.top + vertical[0], box.left + horizontal[1], box.top + vertical[1]];
+}
+
+function render(view) {
+  const { parts, data } = view;
+  if (!data) return;
+  view.width = parts.root.clientWidth;
+  const figure = isShown(view) ? figureOf(view) : null;
+  parts.layer.hidden = parts.note.hidden = !figure;
+  parts.open.setAttribute("aria-expanded", String(view.choosing));
+  if (!figure) return;
+  const here = parts.root.getBoundingClientRect();
+  const whole = figure.getBoundingClientRect();
+  const inWindow = data.marks.map((mark) => placeOf(figure, mark));
+  const places = inWindow.map((place) => place?.map((end, i) => Math.round(end - (i % 2 ? here.top : here.left))));
+  const shows = (i) => places[i] && (!isRevealed(view) || i === data.guess || i === data.right);
+  const focusable = view.choosing && performance.now() - view.begun < SETTLES && document.activeElement === document.body;
+  if (focusable) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
+  const layout = JSON.stringify([places, here.width, whole.left - here.left, whole.top - here.top, view.choosing]);
+  if (view.drawn === layout) return;
+  view.drawn = layout;
+  parts.root.getRootNode().host.dataset.over = data.figure; // who presents it shows both
+  parts.layer.classList.toggle("revealed", isRevealed(view));
+  view.buttons.forEach((button, i) => {
+    button.hidden = !shows(i);
+    if (places[i]) put(button, places[i]);
+    const width = places[i] ? Math.max(LEAST, places[i][2] - places[i][0]) : 0;
+    button.classList.toggle("narrow", width < ROOMY);
+    button.classList.toggle("tight", width < button.firstElementChild.scrollWidth);
+  });
+  moveRing(view, places);
+  parts.note.textContent = isRevealed(view) ? data.verdict : data.question;
+  placeNote(view, whole, here, places.filter((_, i) => shows(i)));
+  if (!view.seeks || !places.some(Boolean)) return;
+  view.seeks = false;
+  bringIntoSight(view, inWindow.filter((_, i) => shows(i)));
+  if (view.choosing) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
+}
+
+/** Above the figure while the reader chooses, at its foot after the guess; under the marks of one as high as a window. */
+function placeNote({ parts: { note }, choosing }, whole, here, places) {
+  const isHigh = whole.height > innerHeight / 2 && places.length > 0;
+  note.classList.toggle("below", isHigh);
+  const end = isHigh ? Math.max(...places.map((place) => place[3])) : (choosing ? whole.top : whole.bottom) - here.top;
+  Object.assign(note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
+}
+
+function put(node, [left, top, right, bottom]) {
+  const [wide, high] = [Math.max(LEAST, right - left), Math.max(LEAST, bottom - top)];
+  const [x, y] = [(left + right - wide) / 2, (top + bottom - high) / 2];
+  Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${high}px` });
+}
+
+/** The ring is at the truth; just after the guess it starts from there. */
+function moveRing(view, places) {
+  const { ring, data } = view;
+  if (!ring) return;
+  ring.hidden = !places[data.right];
+  if (ring.hidden) return;
+  if (view.moves && places[data.guess]) {
+    put(ring, places[data.guess]);
+    ring.getBoundingClientRect(); // so that it moves from there
+    ring.classList.add("moves");
+  }
+  view.moves = false;
+  put(ring, places[data.right]);
+}
+
+export default viewComponent(createView, (view, data, { setTriggerValue }) => {
+  view.send = (action) => setTriggerValue("action", action);
+  receive(view, data);
+}, closeView);
