@@ -20,7 +20,7 @@ from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from serving.compute.turns import NOBODY, Client, Spent, Usual, turns
-from viz_core.runtime.hooks import interruptible
+from viz_core.runtime.hooks import CpuTimer, interruptible
 
 if TYPE_CHECKING:
     from serving.metrics import Metrics
@@ -49,9 +49,18 @@ class Job:
     """One computation: its state and its result."""
 
     def __init__(
-        self, slots: Slots, kind: str, key: Hashable, work: Callable[[], Any], now: float, client: Client
+        self,
+        slots: Slots,
+        kind: str,
+        key: Hashable,
+        work: Callable[[], Any],
+        now: float,
+        client: Client,
+        cpu_limit: float | None,
     ) -> None:
         self.kind = kind
+        self.cpu_limit = cpu_limit
+        self.cpu_seconds = 0.0  # once it is over
         self.key = key
         self.client = client
         self._slots = slots
@@ -59,6 +68,7 @@ class Job:
         self._submitted = self._polled = now
         self._started: float | None = None
         self._finished = threading.Event()
+        self.timer: CpuTimer | None = None  # while it runs
         self._value: Any = None
         self._error: BaseException | None = None
 
@@ -88,6 +98,7 @@ class Job:
         Raises:
             OutOfTimeError: if it exceeded the time limit.
             AbandonedError: if nobody polled it for `LEASE` seconds.
+            CpuTimeError: if it exceeded its processor time.
         """
         self._finished.wait()
         if self._error is not None:
@@ -101,6 +112,8 @@ class Job:
             raise OutOfTimeError(self.kind)
         if self.abandoned(now):
             raise AbandonedError(self.kind)
+        if self.timer is not None:
+            self.timer.check()
 
     def abandoned(self, now: float) -> bool:
         return now - self._polled > LEASE
@@ -110,7 +123,8 @@ class Job:
         work, self._work = self._work, None
         start = self._started = self._slots.clock()
         outcome = "done"
-        token = _in_slot.set(self.client)
+        self.timer = CpuTimer(self.cpu_limit)
+        token = _in_slot.set(self)
         try:
             with interruptible(self.check):
                 self._value = work() if work is not None else None
@@ -118,6 +132,7 @@ class Job:
             self._error, outcome = error, type(error).__name__
         finally:
             _in_slot.reset(token)
+            self.cpu_seconds = self.timer.seconds
             observer = self._slots.observer
             observer.observe_wait(self.kind, start - self._submitted)
             observer.observe_work(self.kind, self.seconds, outcome)
@@ -154,8 +169,18 @@ class Slots:
         self._lock = threading.RLock()
         self._submitted, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
 
-    def submit(self, kind: str, work: Callable[[], Any], key: Hashable = None, client: Client = NOBODY) -> Job:
+    def submit(
+        self,
+        kind: str,
+        work: Callable[[], Any],
+        key: Hashable = None,
+        client: Client = NOBODY,
+        cpu_limit: float | None = None,
+    ) -> Job:
         """Submit a job; while one with the same key is not over, return that one.
+
+        Args:
+            cpu_limit: processor seconds that it may take; None for any number.
 
         Raises:
             OwnBusyError: if this address has its share of the queue.
@@ -175,7 +200,7 @@ class Slots:
             if client.address is not None and self._most and own >= self._own_most:
                 self.observer.count_refusal(kind)
                 raise OwnBusyError(kind)
-            job = Job(self, kind, key, work, now, client)
+            job = Job(self, kind, key, work, now, client, cpu_limit)
             if key is not None:
                 self._known[key] = job
             self._queue.append(job)
@@ -273,10 +298,17 @@ def in_slot() -> bool:
 
 def client_in_slot() -> Client:
     """Return whose job runs here; nobody's outside of a slot."""
-    return _in_slot.get() or NOBODY
+    job = _in_slot.get()
+    return NOBODY if job is None else job.client
 
 
-_in_slot: ContextVar[Client | None] = ContextVar("in_slot", default=None)
+def timer_in_slot() -> CpuTimer | None:
+    """Return what counts the processor seconds of the job that runs here; None outside of a slot."""
+    job = _in_slot.get()
+    return None if job is None else job.timer
+
+
+_in_slot: ContextVar[Job | None] = ContextVar("in_slot", default=None)
 
 
 Instance = TypeVar("Instance")

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple, Protocol
 
 from serving.compute.turns import Usual
 from serving.runners.worker import Call
+from viz_core.runtime.hooks import CpuTimer
 
 LONG = 1.0  # seconds, from which a call is long
 _LONG_INPUT = 9  # bits of the size of an input whose kind was never met, from which its call counts as long
@@ -24,6 +25,7 @@ class Task(NamedTuple):
     call: Call
     future: Future[Any]
     address: Hashable  # of whoever waits
+    timer: CpuTimer | None = None  # that counts what the call needs
 
     @property
     def kind(self) -> tuple[str, str, int]:

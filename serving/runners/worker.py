@@ -12,6 +12,7 @@ import pickle
 import signal
 import sys
 import threading
+import time
 from contextlib import suppress
 from ctypes import c_byte
 from functools import cache
@@ -29,7 +30,7 @@ from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTra
 from serving.runners.remote import ModelServer
 from serving.settings import settings
 from viz_core.pretrained import available
-from viz_core.runtime.hooks import interruptible
+from viz_core.runtime.hooks import CpuTimer, interruptible
 
 _BY_BYTES = {torch.float32, torch.float64, torch.float16, torch.int64, torch.int32, torch.uint8, torch.bool}
 
@@ -70,6 +71,7 @@ class Call(NamedTuple):
     subject: Any
     args: tuple[Any, ...] = ()
     kwargs: dict[str, Any] = {}  # noqa: RUF012  # never written to
+    cpu_limit: float | None = None  # processor seconds
 
 
 class Result(NamedTuple):
@@ -77,6 +79,7 @@ class Result(NamedTuple):
 
     value: Any
     raised: bool = False
+    cpu_seconds: float = 0.0
 
 
 def can_fork() -> bool:
@@ -126,26 +129,30 @@ def start(shared: c_byte) -> None:
 def run(packed: bytes) -> bytes:
     """Return the packed results of packed calls: one call, or several of "outline" that run in one batch."""
     calls: list[Call] = pickle.loads(packed)
+    limits = [one.cpu_limit for one in calls]
+    timer = CpuTimer(None if None in limits else sum(filter(None, limits)), time.process_time)
+
+    def check() -> None:
+        if _shared and _shared[0].value != GO_ON:
+            raise AbandonedError("worker")
+        timer.check()
+
     try:
-        with interruptible(_check):
+        with interruptible(check):
             results = [Result(one, isinstance(one, Exception)) for one in _values(server(), calls)]
     except BaseException as error:  # a Rust library's panic is not an Exception, and the caller waits for a result
         results = [Result(error, raised=True)] * len(calls)
-    return pickle.dumps([_packed(one) for one in results])
+    share = timer.seconds / len(calls)
+    return pickle.dumps([_packed(one._replace(cpu_seconds=share)) for one in results])
 
 
 def _values(models: ModelServer, calls: list[Call]) -> list[Any]:
-    method, subject, args, kwargs = calls[0]
+    method, subject, args, kwargs, _ = calls[0]
     if method == "outline":
         return models.outlines([one.subject for one in calls])
     if method not in ModelServer.methods:
         raise ValueError(f"method: expected one of {', '.join(ModelServer.methods)}, got {method!r}")
     return [getattr(models, method)(subject, *args, **kwargs)]
-
-
-def _check() -> None:
-    if _shared and _shared[0].value != GO_ON:
-        raise AbandonedError("worker")
 
 
 def _packed(result: Result) -> bytes:
@@ -157,7 +164,7 @@ def _packed(result: Result) -> bytes:
         return packed
     except Exception as error:
         shown = result.value if result.raised else error
-        return pickle.dumps(Result(RuntimeError(f"{type(shown).__name__}: {shown}"), raised=True))
+        return pickle.dumps(Result(RuntimeError(f"{type(shown).__name__}: {shown}"), True, result.cpu_seconds))
 
 
 def _exit_with_pool() -> None:

@@ -20,13 +20,13 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from serving.compute.slots import BusyError, client_in_slot
+from serving.compute.slots import BusyError, client_in_slot, timer_in_slot
 from serving.requests.models import ModelSpec
 from serving.requests.request import RunRequest
 from serving.runners import worker
 from serving.runners.crew import Crew, Task
 from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork
-from viz_core.runtime.hooks import may_end
+from viz_core.runtime.hooks import CpuTimeError, may_end
 
 _BATCH = 16
 _STEP = 0.5  # seconds between two checks whether the result is still needed
@@ -96,7 +96,9 @@ class Worker:
         Raises:
             BusyError: if it died in both tries, or this worker is closed.
         """
-        task = Task(Call(method, subject, args, kwargs), Future(), client_in_slot().address)
+        timer = timer_in_slot()
+        call = Call(method, subject, args, kwargs, None if timer is None else timer.left)
+        task = Task(call, Future(), client_in_slot().address, timer)
         with self._lock:
             if self._closed:
                 raise BusyError(method)
@@ -163,12 +165,16 @@ class Worker:
             tasks = sorted(allowed, key=lambda one: self._served[one.address])[:1]  # the first of those that are alike
             self._served.update(one.address for one in tasks)
             if tasks and _in_batches(tasks[0]):
-                is_long = self._crew.is_long(tasks[0])
-                tasks = [one for one in allowed if _in_batches(one) and self._crew.is_long(one) == is_long][:_BATCH]
+                alike = self._alike(tasks[0])
+                tasks = [one for one in allowed if _in_batches(one) and self._alike(one) == alike][:_BATCH]
             self._waiting = [one for one in waiting if one not in tasks]
             if tasks:
                 self._crew.begin(self, tasks)
         return tasks
+
+    def _alike(self, task: Task) -> tuple[bool, bool]:
+        """What sentences of one batch have in common: whether they take long, and whether their time is limited."""
+        return self._crew.is_long(task), task.call.cpu_limit is None
 
     def _run(self, tasks: Sequence[Task]) -> None:
         """Run tasks in the process and finish them.
@@ -186,6 +192,10 @@ class Worker:
             raise
         except Exception as error:  # what cannot be pickled
             results = [Result(error, raised=True)] * len(tasks)
+        if len(tasks) > 1 and any(isinstance(each.value, CpuTimeError) for each in results):
+            for one in tasks:  # alone: one that takes too long ends no other
+                self._run([one])
+            return
         for one, result in zip(tasks, results, strict=True):
             _finish(one, result)
 
@@ -244,6 +254,8 @@ def _in_batches(task: Task) -> bool:
 
 
 def _finish(task: Task, result: Result) -> None:
+    if task.timer is not None:
+        task.timer.add(result.cpu_seconds)
     with suppress(InvalidStateError):  # cancelled: nobody waits
         if result.raised:
             task.future.set_exception(result.value)

@@ -25,7 +25,7 @@ from tests.ui.streamlit_messages import request, run_begins, run_ends
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import mailbox as mailboxes
 from ui.streamlit_internals.mailbox import Mailbox
-from ui.streamlit_internals.message_filter import MessageFilter
+from ui.streamlit_internals.message_filter import MessageFilter, has_acted
 
 FIELDS = {"choice": "string_value", "text": "string_value", "click": "trigger_value", "mark": "json_trigger_value"}
 FRAGMENTS = {"mark": "a part"}
@@ -283,3 +283,20 @@ def test_all_that_the_page_drew_is_sent_and_then_the_part(tmp_path: Path, monkey
     ]
     texts = [one.delta.new_element.markdown.body for one in sent if one.delta.HasField("new_element")]
     assert texts == ["a part", "the foot of the page", "a part"]
+
+
+def test_what_only_a_person_changes_counts_as_an_act(browser: Browser) -> None:
+    """Not what a browser repeats of the page, nor what a component says of itself, nor a part's own clock."""
+    session = SimpleNamespace(session_state=browser.state, has_fragment=lambda _: True)
+    browser.filter._find_session = lambda _: session  # type: ignore[assignment,return-value]
+    browser.filter.session_id = "someone"
+    browser.passes(choice="all", text="")
+    browser.passes(fragment="a part", mark="{}")
+    assert not has_acted("someone")
+    message = request("page", "", WidgetState(id="$$ID-0123-text", string_value="typed"))
+    message.rerun_script.is_auto_rerun = True
+    assert browser.filter.pass_on(message)
+    assert not has_acted("someone")
+    browser.passes(choice="none")
+    assert has_acted("someone")
+    assert not has_acted("somebody else")

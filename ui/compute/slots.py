@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Hashable, Iterable
-from functools import wraps
+from functools import partial, wraps
 from inspect import signature
 from typing import Any, NoReturn, ParamSpec, TypeVar
 
@@ -28,8 +28,10 @@ from serving.http.access import network_of
 from serving.metrics import Metrics
 from serving.settings import settings
 from ui.streamlit_internals.batched_messages import flush_messages
+from ui.streamlit_internals.message_filter import has_acted
 from ui.streamlit_internals.script_run import in_script_run, window_id
 from ui.text.words import load_words
+from viz_core.runtime.hooks import CpuTimeError
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -38,6 +40,11 @@ _FLUSH_AFTER = 0.02  # seconds, after which the page sends what it has drawn so 
 _SHOW_AFTER = 0.3  # seconds, after which the page says what it waits for
 _POLL_SECONDS = 0.5
 _MAX_RESULTS = 512
+
+LINK_SECONDS = 1.5
+"""Processor seconds of computation that a link costs at most; the page itself takes up to half a second more."""
+
+_SPENT, _CLICKED = "link-seconds", "link-clicked"
 
 
 @singleton
@@ -164,13 +171,18 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
     place = st.empty()  # at each call, so that what follows keeps its place on the page
     while True:
         try:
-            job = slots().submit(kind, work, key, this_client())
+            limit = _link_seconds()
+            if limit == 0:
+                _stop_page(place, "link-waits", "compute")
+            job = slots().submit(kind, work, key, this_client(), limit)
             if not job.wait(_FLUSH_AFTER):
                 flush_messages()
             if not job.wait(_SHOW_AFTER):
                 _wait(job, place, load_words("common")(message))
                 place.empty()
-            return job.result()  # type: ignore[no-any-return]
+            return _result(job)  # type: ignore[no-any-return]
+        except CpuTimeError:  # the next turn says so, unless it was another window's job that a link had begun
+            continue
         except AbandonedError:  # the machine is so busy that this page polled too late: submit again
             continue
         except OwnBusyError:
@@ -205,15 +217,38 @@ def _wait(job: Job, place: DeltaGenerator, what: str) -> None:
             place.caption(words("at-work", what=what, seconds=f"{job.seconds:.0f}"))
 
 
+def _link_seconds() -> float | None:
+    """Return the processor seconds that the link of this window may still cost; None once its reader did something.
+
+    Where the public may share links, one must not make the server compute for long by itself.
+    """
+    state = st.session_state
+    if not is_hosted() or _CLICKED in state:
+        return None
+    if has_acted(window_id() or ""):
+        state[_CLICKED] = True
+        return None
+    return max(0.0, LINK_SECONDS - state.get(_SPENT, 0.0))
+
+
+def _result(job: Job) -> Any:
+    try:
+        return job.result()
+    finally:
+        if job.cpu_limit is not None:
+            st.session_state[_SPENT] = st.session_state.get(_SPENT, 0.0) + job.cpu_seconds
+
+
 def _check_time(job: Job) -> None:
     """Raise OutOfTimeError if the job should long have ended by itself."""
     if job.seconds > 2 * settings().max_seconds:
         raise OutOfTimeError(job.kind)
 
 
-def _stop_page(place: DeltaGenerator, reason: str) -> NoReturn:
-    words = load_words("common")
+def _stop_page(place: DeltaGenerator, reason: str, button: str = "try-again") -> NoReturn:
+    words, clicked = load_words("common"), partial(st.session_state.__setitem__, _CLICKED, True)
+    seconds = LINK_SECONDS if button == "compute" else settings().max_seconds
     with place.container():
-        st.warning(words(reason, seconds=f"{settings().max_seconds:g}"), icon=":material/hourglass_disabled:")
-        st.button(words("try-again"), key="try-again", icon=":material/refresh:", type="primary")
+        st.warning(words(reason, seconds=f"{seconds:g}"), icon=":material/hourglass_disabled:")
+        st.button(words(button), key=button, icon=":material/refresh:", type="primary", on_click=clicked)
     st.stop()

@@ -22,6 +22,10 @@ if TYPE_CHECKING:
     from streamlit.runtime.app_session import AppSession
 
 TRIGGERS = ("trigger_value", "string_trigger_value", "json_trigger_value", "chat_input_value")
+_ACTS = (
+    "trigger_value bool_value double_value int_value string_value string_trigger_value chat_input_value "
+    "double_array_value int_array_value string_array_value"
+).split()  # values of what only a person changes
 _NOT_COMPARED = ("file_uploader_state_value", "arrow_value")  # reading them needs the session's files
 _MAX_STATES = 2000  # that are remembered: twice what one request may hold on a public server
 _LARGEST_SIGNAL = 2**16  # bytes; the messages that begin and end a run are smaller
@@ -41,10 +45,16 @@ def open_sessions() -> Iterator[AppSession]:
             yield session
 
 
+def has_acted(session_id: str) -> bool:
+    """Whether the visitor of a session has typed, chosen or clicked anything since the browser connected."""
+    return any(each.acted for each in list(_connected) if each.session_id == session_id)
+
+
 class MessageFilter:
     """What one browser and its session know of each other.
 
     Attributes:
+        acted: whether the visitor has used a control; components that report what is visible do not count.
         session_id: of its session; empty until the first run begins.
 
     Args:
@@ -53,6 +63,7 @@ class MessageFilter:
 
     def __init__(self, find_session: Callable[[str], AppSession | None] = find_session) -> None:
         self.session_id = ""
+        self.acted = False
         self._find_session = find_session
         self._requested_page = self._shown_page = ""  # hashes; empty for an address alone
         self._states: dict[str, bytes] = {}  # of widgets, as last passed on
@@ -125,18 +136,23 @@ class MessageFilter:
         would be set back. Where no other one is new it is this widget that was moved, back to where it had been.
         """
         states: dict[str, bytes] = {}
+        acted = False
         new, repeated = set[str](), set[str]()
         for widget in request.widget_states.widgets:
             if widget.WhichOneof("value") in TRIGGERS:
                 new.add(widget.id)
+                acted |= widget.WhichOneof("value") in _ACTS
                 continue
             states[widget.id] = widget.SerializeToString()
             differs = _differs(state, widget)
             if self._states.get(widget.id) != states[widget.id]:
                 if differs is not False:
                     new.add(widget.id)
+                    acted |= bool(differs) and widget.WhichOneof("value") in _ACTS
+                acted |= bool(widget.file_uploader_state_value.uploaded_file_info)
             elif differs is False or (differs and widget.id not in self._unapplied):
                 repeated.add(widget.id)
+        self.acted |= acted and not request.is_auto_rerun
         # The request that answers Back names the sidebar's widgets alone; the page still shows the others.
         same_page = request.page_script_hash == self._shown_page and len(self._states) < _MAX_STATES
         self._states = self._states | states if same_page else states

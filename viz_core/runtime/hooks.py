@@ -1,5 +1,7 @@
 """What the program around a long computation may do: show its result, or cancel it between two steps."""
 
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -38,3 +40,43 @@ def may_end() -> None:
     check = _check.get()
     if check is not None:
         check()
+
+
+class CpuTimeError(Exception):
+    """A computation exceeded its processor time."""
+
+
+class CpuTimer:
+    """Counts the processor seconds of a computation, and ends it at a limit.
+
+    Args:
+        limit: seconds; None for any number.
+        clock: processor seconds of this thread, or of this process. The clock of a thread is read in that thread alone.
+    """
+
+    def __init__(self, limit: float | None, clock: Callable[[], float] = time.thread_time) -> None:
+        self._limit, self._clock = limit, clock
+        self._begun, self._elsewhere = clock(), 0.0
+        self._latest = 0.0
+        self._thread = threading.get_ident()
+
+    @property
+    def seconds(self) -> float:
+        """Seconds until now, with those of other processes."""
+        if self._clock is not time.thread_time or threading.get_ident() == self._thread:
+            self._latest = self._clock() - self._begun
+        return self._latest + self._elsewhere
+
+    @property
+    def left(self) -> float | None:
+        """Seconds until the limit; None without one."""
+        return None if self._limit is None else max(0.0, self._limit - self.seconds)
+
+    def add(self, seconds: float) -> None:
+        """Count what another process needed for the computation."""
+        self._elsewhere += seconds
+
+    def check(self) -> None:
+        """Raise CpuTimeError beyond the limit."""
+        if self._limit is not None and self.seconds > self._limit:
+            raise CpuTimeError

@@ -18,9 +18,10 @@ from serving.compute.slots import (
     Slots,
     client_in_slot,
     in_slot,
+    timer_in_slot,
 )
 from serving.compute.turns import Client
-from viz_core.runtime.hooks import may_end
+from viz_core.runtime.hooks import CpuTimeError, may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
 
@@ -110,6 +111,28 @@ def test_what_work_returns_or_raises_comes_back(build: Callable[..., Slots], not
         over(failing)
     assert over(slots.submit("sum", lambda: 3)) == 3  # the slot has survived
     assert [events[-1] for events in notes.events if events[0] == "worked"] == ["done", "KeyError", "done"]
+
+
+def test_work_ends_once_its_processor_time_is_over(build: Callable[..., Slots]) -> None:
+    """Between two steps, as with its time on the clock; what other processes needed for it counts too."""
+    slots = build(count=2)
+
+    def work() -> float | None:
+        timer = timer_in_slot()
+        assert timer is not None
+        timer.add(7.0)
+        may_end()
+        return timer.left
+
+    left = over(slots.submit("within", work, cpu_limit=60.0))
+    assert left is not None
+    assert left <= 53.0
+    assert over(slots.submit("without", work)) is None
+    job = slots.submit("beyond", work, cpu_limit=5.0)
+    with pytest.raises(CpuTimeError):
+        over(job)
+    assert job.cpu_seconds >= 7.0
+    assert timer_in_slot() is None
 
 
 def test_never_more_at_once_than_there_are_slots(build: Callable[..., Slots]) -> None:

@@ -11,10 +11,8 @@ import time
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ThreadPoolExecutor
 from multiprocessing import forkserver
 from pathlib import Path
-from typing import Any
 
 import pytest
 import torch
@@ -24,17 +22,18 @@ from serving.compute.slots import AbandonedError, BusyError
 from serving.requests.models import ModelRegistry, NoModel, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
-from serving.runners.crew import Crew, Task
-from serving.runners.remote import ModelServer, RemoteRunner
+from serving.runners.crew import Crew
+from serving.runners.remote import RemoteRunner
 from serving.runners.runner import LocalRunner
-from serving.runners.worker import Call
 from serving.runners.worker_pool import Worker, WorkerPool
 from tests.serving.runners.worker_functions import (
     LabModel,
     cached_runs,
     complain,
     die,
+    eventually,
     has_streamlit,
+    leaving,
     process,
     refuse_to_cross,
     run_program,
@@ -43,7 +42,7 @@ from tests.serving.runners.worker_functions import (
 )
 from viz_core.lessons.transformer.layers import translation_residuals
 from viz_core.pretrained import TextError
-from viz_core.runtime.hooks import interruptible, may_end
+from viz_core.runtime.hooks import interruptible
 
 MODEL = ShippedTranslator("transformer-en-fr")
 CALM = TranslationRequest(MODEL, "He is calm.")
@@ -68,13 +67,6 @@ def pool() -> Iterator[WorkerPool]:
 @pytest.fixture
 def runner(pool: WorkerPool) -> RemoteRunner:
     return RemoteRunner(pool.execute, LRUCache(100, 2**24))
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    end = time.monotonic() + 120
-    while not holds():
-        assert time.monotonic() < end
-        time.sleep(0.05)
 
 
 def memory(pid: int, field: str) -> int:
@@ -158,16 +150,6 @@ def test_a_call_that_kills_its_worker_is_given_up_and_what_cannot_be_is_refused(
         WorkerPool(0)
 
 
-def leaving(gone: Callable[[], bool]) -> Callable[[], None]:
-    """Return the check of a visitor who leaves."""
-
-    def check() -> None:
-        if gone():
-            raise AbandonedError("test")
-
-    return check
-
-
 @pytest.mark.attack("disorder")
 def test_work_that_nobody_waits_for_ends(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two of its steps, or with its process where it never checks."""
@@ -242,96 +224,3 @@ if __name__ == "__main__":
 def test_a_worker_ends_with_the_process_that_started_it() -> None:
     found = subprocess.run([sys.executable, "-c", ABANDON], stdout=subprocess.PIPE, check=False)
     eventually(lambda: not Path(f"/proc/{int(found.stdout)}").exists())
-
-
-class Batches(ModelServer):
-    """Notes which sentences come together, and takes its time with the first ones."""
-
-    def __init__(self) -> None:
-        super().__init__(lambda _model: None, LRUCache(1, 1))
-        self.batches: list[int] = []
-        self.begun, self.go_on = threading.Event(), threading.Event()
-
-    def outlines(self, requests: list[Any]) -> list[Any]:
-        self.batches.append(len(requests))
-        self.begun.set()
-        while not self.go_on.is_set():
-            may_end()
-            time.sleep(0.01)
-        return [ValueError(one.text) if one.text == "bad" else one.text for one in requests]
-
-
-@pytest.fixture
-def batches(monkeypatch: pytest.MonkeyPatch) -> Batches:
-    made = Batches()
-    monkeypatch.setattr(worker, "server", lambda: made)
-    return made
-
-
-class ThreadWorker(Worker):
-    """A worker in a thread of this process."""
-
-    def _running_executor(self) -> Any:
-        self._shared = self._shared or types.SimpleNamespace(value=0)
-        worker._shared[:] = [self._shared]
-        return ThreadPoolExecutor(1)
-
-
-def ask(one: Worker, text: str, found: dict[str, Any], check: Callable[[], None] = lambda: None) -> threading.Thread:
-    def work() -> None:
-        try:
-            with interruptible(check):
-                found[text] = one.execute("outline", TranslationRequest(MODEL, text))
-        except Exception as error:
-            found[text] = error
-
-    thread = threading.Thread(target=work)
-    thread.start()
-    return thread
-
-
-def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
-    one, found = ThreadWorker(Crew()), dict[str, Any]()
-    waiting = [ask(one, "first", found)]
-    assert batches.begun.wait(60)
-    texts = ["bad" if number == 7 else f"sentence {number}" for number in range(19)]
-    waiting += [ask(one, text, found) for text in texts]
-    eventually(lambda: len(one._waiting) == 19)
-    batches.go_on.set()
-    for thread in waiting:
-        thread.join(60)
-    assert batches.batches == [1, 16, 3]
-    assert isinstance(found.pop("bad"), ValueError)
-    assert found == {text: text for text in found}
-    assert len(found) == 19
-
-
-def test_a_worker_takes_turns_between_addresses() -> None:
-    one = ThreadWorker(Crew())
-    for address in ("crowd", "crowd", "crowd", "newcomer", "newcomer"):
-        one._waiting.append(Task(Call("evaluate", None), Future(), address))
-    assert [one._next_tasks()[0].address for _ in range(5)] == ["crowd", "newcomer", "crowd", "newcomer", "crowd"]
-    assert one._next_tasks() == []
-
-
-def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "_STEP", 0.02)
-    one, found = ThreadWorker(Crew()), dict[str, Any]()
-    gone = {name: threading.Event() for name in ("first", "lost")}
-    first = ask(one, "first", found, leaving(gone["first"].is_set))
-    assert batches.begun.wait(60)
-    lost, wanted = ask(one, "lost", found, leaving(gone["lost"].is_set)), ask(one, "wanted", found)
-    eventually(lambda: len(one._waiting) == 2)
-    batches.begun.clear()
-    gone["first"].set()  # nobody waits for it, so it ends
-    first.join(60)
-    assert batches.begun.wait(60)
-    gone["lost"].set()
-    lost.join(60)
-    time.sleep(0.3)  # many looks at who still waits
-    batches.go_on.set()
-    wanted.join(60)
-    assert batches.batches == [1, 2]
-    assert found["wanted"] == "wanted"
-    assert isinstance(found["first"], AbandonedError)
-    assert isinstance(found["lost"], AbandonedError)

@@ -1,4 +1,4 @@
-"""Functions for workers, in a module that a worker can import."""
+"""Functions for workers, in a module that a worker can import, and what tests of them wait with."""
 
 from __future__ import annotations
 
@@ -6,8 +6,10 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
+from serving.compute.slots import AbandonedError
 from serving.requests.models import NoModel
 from serving.runners import worker
 from viz_core.pretrained import Translation, Translator
@@ -71,3 +73,20 @@ class LabModel(NoModel):
     """No model either, but one that is sent to the workers of the lab."""
 
     affinity = "lab"
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    end = time.monotonic() + 120
+    while not holds():
+        assert time.monotonic() < end
+        time.sleep(0.05)
+
+
+def leaving(gone: Callable[[], bool]) -> Callable[[], None]:
+    """Return the check of a visitor who leaves."""
+
+    def check() -> None:
+        if gone():
+            raise AbandonedError("test")
+
+    return check

@@ -1,0 +1,159 @@
+"""Calls that wait for a worker: sentences in one batch, turns between addresses, and processor time that is over."""
+
+from __future__ import annotations
+
+import pickle
+import threading
+import time
+import types
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from serving.compute.cache import LRUCache
+from serving.compute.slots import AbandonedError
+from serving.requests.models import ShippedTranslator
+from serving.requests.shipped import TranslationRequest
+from serving.runners import worker, worker_pool
+from serving.runners.crew import Crew, Task
+from serving.runners.remote import ModelServer
+from serving.runners.worker import Call
+from serving.runners.worker_pool import Worker
+from tests.serving.runners.worker_functions import eventually, leaving
+from viz_core.runtime.hooks import CpuTimeError, CpuTimer, interruptible, may_end
+
+MODEL = ShippedTranslator("transformer-en-fr")
+
+
+class Batches(ModelServer):
+    """Notes which sentences come together, and takes its time with the first ones."""
+
+    def __init__(self) -> None:
+        super().__init__(lambda _model: None, LRUCache(1, 1))
+        self.batches: list[int] = []
+        self.begun, self.go_on = threading.Event(), threading.Event()
+
+    def outlines(self, requests: list[Any]) -> list[Any]:
+        self.batches.append(len(requests))
+        self.begun.set()
+        while not self.go_on.is_set():
+            may_end()
+            time.sleep(0.01)
+        return [ValueError(one.text) if one.text == "bad" else one.text for one in requests]
+
+
+@pytest.fixture
+def batches(monkeypatch: pytest.MonkeyPatch) -> Batches:
+    made = Batches()
+    monkeypatch.setattr(worker, "server", lambda: made)
+    return made
+
+
+class ThreadWorker(Worker):
+    """A worker in a thread of this process."""
+
+    def _running_executor(self) -> Any:
+        self._shared = self._shared or types.SimpleNamespace(value=0)
+        worker._shared[:] = [self._shared]
+        return ThreadPoolExecutor(1)
+
+
+def ask(one: Worker, text: str, found: dict[str, Any], check: Callable[[], None] = lambda: None) -> threading.Thread:
+    def work() -> None:
+        try:
+            with interruptible(check):
+                found[text] = one.execute("outline", TranslationRequest(MODEL, text))
+        except Exception as error:
+            found[text] = error
+
+    thread = threading.Thread(target=work)
+    thread.start()
+    return thread
+
+
+def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
+    one, found = ThreadWorker(Crew()), dict[str, Any]()
+    waiting = [ask(one, "first", found)]
+    assert batches.begun.wait(60)
+    texts = ["bad" if number == 7 else f"sentence {number}" for number in range(19)]
+    waiting += [ask(one, text, found) for text in texts]
+    eventually(lambda: len(one._waiting) == 19)
+    batches.go_on.set()
+    for thread in waiting:
+        thread.join(60)
+    assert batches.batches == [1, 16, 3]
+    assert isinstance(found.pop("bad"), ValueError)
+    assert found == {text: text for text in found}
+    assert len(found) == 19
+
+
+def test_a_sentence_whose_time_is_over_ends_no_other_of_its_batch(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def outlines(requests: list[Any]) -> list[Any]:
+        batches.batches.append(len(requests))
+        if any(one.text == "endless" for one in requests):
+            raise CpuTimeError
+        return [one.text for one in requests]
+
+    monkeypatch.setattr(batches, "outlines", outlines)
+    tasks = [
+        Task(Call("outline", TranslationRequest(MODEL, text), cpu_limit=1.0), Future(), "here", CpuTimer(1.0))
+        for text in ("one", "endless", "other")
+    ]
+    one = ThreadWorker(Crew())
+    one._waiting.extend(tasks)
+    one._run_waiting()
+    assert batches.batches == [3, 1, 1, 1]
+    assert [tasks[place].future.result() for place in (0, 2)] == ["one", "other"]
+    with pytest.raises(CpuTimeError):
+        tasks[1].future.result()
+    without = Task(Call("outline", TranslationRequest(MODEL, "one")), Future(), "here")
+    one._waiting.extend([tasks[0], without])
+    assert len(one._next_tasks()) == 1, "a link's sentence has a limit, and is not with those that have none"
+
+
+@pytest.mark.parametrize(("limit", "ends"), [(None, False), (3600.0, False), (0.0, True)])
+def test_a_worker_ends_what_exceeds_its_processor_time(
+    batches: Batches, monkeypatch: pytest.MonkeyPatch, limit: float | None, ends: bool
+) -> None:
+    monkeypatch.setattr(worker, "_shared", [])
+    batches.go_on.set()
+    monkeypatch.setattr(batches, "outlines", lambda requests: (may_end(), [one.text for one in requests])[1])
+    call = Call("outline", TranslationRequest(MODEL, "one"), cpu_limit=limit)
+    (result,) = map(pickle.loads, pickle.loads(worker.run(pickle.dumps([call]))))
+    assert isinstance(result.value, CpuTimeError) if ends else result.value == "one"
+    assert result.cpu_seconds > 0
+
+
+def test_a_worker_takes_turns_between_addresses() -> None:
+    one = ThreadWorker(Crew())
+    for address in ("crowd", "crowd", "crowd", "newcomer", "newcomer"):
+        one._waiting.append(Task(Call("evaluate", None), Future(), address))
+    assert [one._next_tasks()[0].address for _ in range(5)] == ["crowd", "newcomer", "crowd", "newcomer", "crowd"]
+    assert one._next_tasks() == []
+
+
+def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(worker_pool, "_STEP", 0.02)
+    one, found = ThreadWorker(Crew()), dict[str, Any]()
+    gone = {name: threading.Event() for name in ("first", "lost")}
+    first = ask(one, "first", found, leaving(gone["first"].is_set))
+    assert batches.begun.wait(60)
+    lost, wanted = ask(one, "lost", found, leaving(gone["lost"].is_set)), ask(one, "wanted", found)
+    eventually(lambda: len(one._waiting) == 2)
+    batches.begun.clear()
+    gone["first"].set()  # nobody waits for it, so it ends
+    first.join(60)
+    assert batches.begun.wait(60)
+    gone["lost"].set()
+    lost.join(60)
+    time.sleep(0.3)  # many looks at who still waits
+    batches.go_on.set()
+    wanted.join(60)
+    assert batches.batches == [1, 2]
+    assert found["wanted"] == "wanted"
+    assert isinstance(found["first"], AbandonedError)
+    assert isinstance(found["lost"], AbandonedError)
