@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from typing import Any
 from urllib.parse import urlencode
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
@@ -15,6 +16,7 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 from websockets.asyncio.client import ClientConnection, connect
 
 VIEW = "attention_view"
+_WITH_VALUES = "slider number_input selectbox radio multiselect button_group checkbox text_input text_area".split()
 _MAX = 50 * 2**20  # bytes of a message
 
 
@@ -30,6 +32,7 @@ class Shown:
     failed: list[str] = field(default_factory=list)
     sliders: list[str] = field(default_factory=list)
     ids: list[str] = field(default_factory=list)  # of every control there is
+    controls: list[tuple[str, Any]] = field(default_factory=list)  # kind and message of those with values
     fragments: dict[str, str] = field(default_factory=dict)  # by the id of a control: the part that it runs again
     messages: int = 0
     size: int = 0  # of all messages, in bytes
@@ -55,6 +58,8 @@ class Shown:
             self.sliders.append(element.slider.id)
         elif kind == "exception":
             self.failed.append(element.exception.type)
+        if kind in _WITH_VALUES:
+            self.controls.append((kind, getattr(element, kind)))
         if kind is not None and getattr(getattr(element, kind), "id", ""):
             self.ids.append(getattr(element, kind).id)
             self.fragments[self.ids[-1]] = fragment

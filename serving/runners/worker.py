@@ -26,6 +26,7 @@ from torch import Tensor
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError
+from serving.requests.hub import bring_libraries
 from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTranslator
 from serving.runners.remote import ModelServer
 from serving.settings import settings
@@ -102,8 +103,12 @@ def server() -> ModelServer:
 
 
 def load_shipped() -> None:
-    """Load the models that ship, to be shared by forks; one that cannot be loaded says so when it is asked for."""
+    """Load the models that ship and the lab's libraries, to be shared by forks.
+
+    A model that cannot be loaded says so when it is asked for.
+    """
     torch.set_num_threads(1)
+    bring_libraries()
     for card in available(task="translation"):
         with suppress(ValueError):
             registry()(ShippedTranslator(card.name))

@@ -7,4 +7,4 @@ os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"
 
 from serving.runners.worker import load_shipped
 
-load_shipped()
+load_shipped()  # with the libraries of the lab, which would take 6 s of the first visitor to each worker

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from viz_core.models.anatomy import output_projection
 from viz_core.runtime.device import float64_device
+from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall, Trace, head_outputs
 from viz_core.trace.passes import every_site, layer_of, named_sites
 from viz_core.trace.states import find_layers
@@ -226,7 +227,10 @@ def closest(made: Iterable[tuple[Any, Tensor]], expected: Tensor, dtype: torch.d
 
     In half precision a norm, a multiplier and nothing at all may all be near.
     """
-    sizes = [(own, float((each - expected).abs().max().nan_to_num(torch.inf))) for own, each in made]
+    sizes = []
+    for own, each in made:
+        may_end()  # each may be made from a whole vocabulary
+        sizes.append((own, float((each - expected).abs().max().nan_to_num(torch.inf))))
     least = min((size for _, size in sizes), default=torch.inf)
     is_equal = least <= 500 * min(torch.finfo(dtype).eps, 1e-4) * float(expected.abs().max())
     return next((own for own, size in sizes if size <= 2 * least), None) if is_equal else None
