@@ -129,9 +129,16 @@ def attention_forward(
         trace = current_trace()
         site = last_site.get()
         if trace is not None and site in trace and isinstance(source := trace[site].source, Projected):
-            trace.put(site, replace(source, has_sink=sinks is not None, covers=covers))
+            chooses = indices is not None or _has_indexer(module)
+            trace.put(site, replace(source, has_sink=sinks is not None, covers=covers, chooses=chooses))
         on_output(trace, output)
     return output.transpose(1, 2).contiguous(), None
+
+
+def _has_indexer(module: nn.Module) -> bool:
+    """Whether a layer has an indexer, for itself or its compressed keys, or uses what that of a layer before chose."""
+    parts = module, getattr(module, "compressor", None)
+    return getattr(module, "skip_topk", False) or any(getattr(part, "indexer", None) is not None for part in parts)
 
 
 def _covered(module: nn.Module, num_queries: int, num_keys: int) -> Int[Tensor, "blocks 2"] | None:

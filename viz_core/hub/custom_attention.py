@@ -21,12 +21,12 @@ from viz_core.torch_internals.refusals import in_graph, is_transformed
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.outputs import on_output
-from viz_core.trace.points import SampledPoints
+from viz_core.trace.points import SamplingMode
 from viz_core.trace.sites import is_linear_attention
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_layers import LayerTracker, TrackedLayer, spans_all_keys
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace, current_trace
+from viz_core.trace.trace import Trace, current_trace, last_site
 from viz_core.trace.weights import TokenMask, allowed_keys
 
 _ATTENDS = re.compile(
@@ -157,7 +157,7 @@ class _RecordedCall(RecordingMode):
         """Take back a part of the call."""
         self._found[handle] = None
 
-    def finish(self) -> None:
+    def finish(self, _result: Any) -> None:
         """Record whole maps; maps of several shapes are parts of one and are left out with a warning."""
         found = [source for source in self._found if source is not None]
         if len({source.shape for source in found}) != 1:
@@ -202,7 +202,7 @@ def _every_query(source: Direct, num_queries: int, sampled: Tensor, decoder: boo
     return replace(source, weights=rows, sampled=is_sampled, signed=decoder)
 
 
-_open: ContextVar[tuple[_RecordedCall, ...]] = ContextVar("open", default=())
+_open: ContextVar[tuple["_RecordedCall | _SampledCall", ...]] = ContextVar("open", default=())
 _changing = threading.Lock()
 _active_calls = Counter[int]()  # calls under way that are heard, in all threads, by the id of their layer
 _pending_removal: dict[int, RemovableHandle] = {}  # to be removed with the last of them
@@ -217,7 +217,11 @@ def _before(layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
         if _before not in layer._forward_pre_hooks.values():
             return  # restored by another thread a moment ago
         _active_calls[id(layer)] += 1
-    call = _RecordedCall(layer, trace, (*args, *kwargs.values()))
+    call: _RecordedCall | _SampledCall
+    if samples_points(layer):
+        call = _SampledCall(layer, trace, inspect.signature(layer.forward).bind_partial(*args, **kwargs).arguments)
+    else:
+        call = _RecordedCall(layer, trace, (*args, *kwargs.values()))
     call.__enter__()
     _open.set((*_open.get(), call))
 
@@ -229,7 +233,7 @@ def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
     if not calls or calls[-1].layer is not layer:
         return
     _open.set(calls[:-1])
-    calls[-1].__exit__()
+    calls[-1].__exit__(None, None, None)
     with _changing:
         _active_calls[id(layer)] -= 1
         if not _active_calls[id(layer)]:
@@ -237,47 +241,33 @@ def _after(layer: nn.Module, _inputs: Any, result: Any) -> None:
             if id(layer) in _pending_removal:
                 _pending_removal.pop(id(layer)).remove()
     if result is not None:  # it did not fail
-        calls[-1].finish()
+        calls[-1].finish(result)
+
+
+_SAMPLERS = re.compile("Multi[sS]caleDeformableAttention$")
 
 
 def samples_points(layer: nn.Module) -> bool:
-    """Whether a layer is deformable attention whose points are recorded (Deformable DETR, RT-DETR)."""
-    return any(type(part).__name__ == _SAMPLER for part in layer.modules())
+    """Whether a layer is deformable attention whose points are recorded: those between the places of feature maps.
+
+    RT-DETR v2 and D-FINE may round them to places instead.
+    """
+    rounds = "discrete" in (getattr(layer, "method", ""), getattr(layer, "decoder_method", ""))
+    return _SAMPLERS.search(type(layer).__name__) is not None and not rounds
 
 
-_SAMPLER = "MultiScaleDeformableAttention"
-_padding: ContextVar[Tensor | None] = ContextVar("padding", default=None)
+class _SampledCall(SamplingMode):
+    """The points that one call of a layer reads, recorded when the call is over."""
 
+    def __init__(self, layer: nn.Module, trace: Trace, given: dict[str, Any]) -> None:
+        super().__init__()
+        self.layer, self._trace, self._mask = layer, trace, given.get("attention_mask")
 
-def watch_points(layers: Collection[nn.Module]) -> list[RemovableHandle]:
-    """Record where these layers sample feature maps from now on."""
-    handles = []
-    for layer in layers:
-        if type(layer).__name__ == _SAMPLER:
-            handles.append(layer.register_forward_hook(_after_sampling, with_kwargs=True))
-        else:
-            handles.append(layer.register_forward_pre_hook(_before_sampling, with_kwargs=True))
-    return handles
-
-
-def _before_sampling(layer: nn.Module, args: Any, kwargs: dict[str, Any]) -> None:
-    refuse_edits(site_of(layer))
-    if current_trace() is not None:
-        _padding.set(inspect.signature(layer.forward).bind_partial(*args, **kwargs).arguments.get("attention_mask"))
-
-
-def _after_sampling(sampler: nn.Module, args: Any, kwargs: dict[str, Any], output: Tensor) -> None:
-    trace = current_trace()
-    if trace is None or in_graph(site_of(sampler)):
-        return
-    given = inspect.signature(sampler.forward).bind(*args, **kwargs).arguments
-    values, tokens = given["value"].detach().transpose(1, 2), _padding.get()
-    source = SampledPoints(
-        given["sampling_locations"].detach(),
-        given["attention_weights"].detach(),
-        tuple((int(height), int(width)) for height, width in given["value_spatial_shapes_list"]),
-        values if trace.values else None,
-        None if tokens is None else tokens.bool(),
-    )
-    trace.add(source, site_of(sampler))
-    on_output(trace, output.detach().unflatten(-1, (values.shape[1], -1)).transpose(1, 2), site_of(sampler))
+    def finish(self, result: Any) -> None:
+        """Record what was sampled, with the weights that the layer returns."""
+        site, mask = site_of(self.layer), None if self._mask is None else self._mask.bool()
+        source = self.source(result[1], mask, self._trace.values)
+        self._trace.add(source, site)
+        if self.output is not None:
+            batch, heads, *_ = source.shape
+            on_output(self._trace, self.output.unflatten(0, (batch, heads)).mT, last_site.get())

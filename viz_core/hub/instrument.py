@@ -20,9 +20,7 @@ from viz_core.hub.custom_attention import (
     outermost,
     own_sites,
     remove_hooks,
-    samples_points,
     takes_boolean_masks,
-    watch_points,
 )
 from viz_core.hub.first_pass import LEFT_OUT, Check, after_pass, before_pass
 from viz_core.hub.kinds import recognise
@@ -53,7 +51,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
     `set_attn_implementation`, call `instrument` again.
     `output_attentions` gives no maps until it is restored. A learned sink, as in gpt-oss, is the first key of its maps.
     Layers that share their weights, as in ALBERT, have a site each: "encoder.0.self", "encoder.1.self". Attention
-    outside the lists of layers has one too, "vision.head.cross" of a pooling head; models of `load_hub` leave it out.
+    outside the lists of layers has one too, "vision.head.cross" of a pooling head.
     What a model writes is recorded step by step ("decoder.0.self@2"); one map of it is that of a pass over the whole.
 
     Layers that compute attention in code of their own (BLOOM, DeBERTa, GPT-J) keep it, and are recorded at its softmax
@@ -106,15 +104,15 @@ def coverage(model: nn.Module, stack: str | None = None) -> tuple[LayerCoverage,
     Nothing is run or changed, so the model may be on torch's "meta" device.
 
     Args:
-        stack: the name of its one stack in sites, as `load_hub` sets it; that of `instrument` unless given. `load_hub`
-            and plain PyTorch name nothing outside the lists of layers.
+        stack: the name of its one stack in sites, as `load_hub` sets it; that of `instrument` unless given. Plain
+            PyTorch names nothing outside the lists of layers.
 
     Raises:
         ValueError: if model is not an nn.Module.
     """
     if not isinstance(model, nn.Module):
         raise ValueError(f"model: expected an nn.Module, got {type(model).__name__}")
-    sites = find_sites(model, stack)
+    sites = find_sites(model, stack, outside=stack is not None)
     if stack is None and "transformers" in sys.modules:
         sites |= _sites_of(outermost_models(model))
     return cover_layers(model, sites, frozenset(hidden_sites(sites)))
@@ -173,9 +171,7 @@ def watch_layers(part: Any, sites: Mapping[nn.Module, str], verify: bool = True)
 def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
     own, hidden = own_sites(sites), hidden_sites(sites)
     linear = [layer for layer in sites if is_linear_attention(layer) and sites[layer] not in hidden]
-    sampled = [layer for layer in sites if samples_points(layer)]
-    ruled = {sites[layer] for layer in (*linear, *sampled)}
-    listened = outermost(sites, set(own) - set(hidden) - ruled)
+    listened = outermost(sites, set(own) - set(hidden) - {sites[layer] for layer in linear})
     models = {module: find_sites(module) for module in part.modules() if _is_model(module)}
     models = {module: layers for module, layers in models.items() if layers}
     seen = {id(model.config) for model, layers in models.items() if any(sites[layer] not in own for layer in layers)}
@@ -188,7 +184,7 @@ def _watch(part: Any, sites: Mapping[nn.Module, str]) -> None:
         handles_of = {layer: handles for other in others for layer, handles in other.listening}
         passing = [layer for layer in sites if sites[layer] not in own]
         watched = watch_projections(part, passing) + watch_projections(part, linear)
-        watched += watch_linear(linear) + watch_points(sampled) + add_state_hooks(part, sites)
+        watched += watch_linear(linear) + add_state_hooks(part, sites)
         if passing:
             watched.append(part.register_forward_pre_hook(warn_of_requested_maps, with_kwargs=True))
         was = [(config, implementations.get(id(config), implementation(config))) for config in configs]

@@ -169,7 +169,7 @@ def _build(
             stacklevel=4,
         )
     model = model.to(device).eval().requires_grad_(False)
-    layers = find_sites(model, kind.stack)
+    layers = find_sites(model, kind.stack, outside=True)
     watch_layers(model, layers)
     positions = find_positions(model, kind.stack, is_picture=kind.input_label == "pictures")
     with _in_words(place, kind.input_part):

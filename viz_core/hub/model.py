@@ -143,7 +143,8 @@ def _count_layers(sites: tuple[str, ...]) -> dict[str, int]:
     layers: dict[str, set[str]] = {}
     for site in sites:
         stack, *place = site.split(".")[:-1]
-        layers.setdefault(stack, set()).add(".".join(part for part in place if part.isdecimal()))
+        if numbers := [part for part in place if part.isdecimal()]:  # else outside of the lists of layers
+            layers.setdefault(stack, set()).add(".".join(numbers))
     return {stack: len(numbers) for stack, numbers in layers.items()}
 
 

@@ -64,7 +64,7 @@ def verify(model: Any, /, *args: Any, **inputs: Any) -> Verification:
         if stack is None:
             instrument(twin, verify=False)
         else:
-            watch_layers(twin, find_sites(twin, stack), verify=False)
+            watch_layers(twin, find_sites(twin, stack, outside=True), verify=False)
         trace, result = _recorded(twin, args, inputs, torch_calls=False)
     with undisturbed():
         errors = map_errors(network, twin, trace, args, inputs)

@@ -104,8 +104,8 @@ def likeness(model: HubModel, run: HubRun) -> tuple[Float[np.ndarray, " tokens"]
 @torch.inference_mode()
 def pooling(model: HubModel, run: HubRun) -> Float[np.ndarray, "heads patches"] | None:
     """Weights of each head of the pooling over patches; None where a class token stands for the picture."""
-    engine = _dual_encoder(model)
-    return engine.pooling_weights(engine.rerun(run.inputs)).numpy() if engine.pools_patches else None
+    engine, site = _dual_encoder(model), "vision.head.cross"
+    return run.trace[site].weights()[0, :, 0].numpy() if engine.pools_patches and site in run.trace else None
 
 
 def _dual_encoder(model: HubModel) -> DualEncoder:

@@ -232,6 +232,24 @@ class AttentionCall(OfSource):
         with without_autocast(self.source.tensors()):
             return torch.cat([~is_masked(scores(slice(0, self.num_heads), rows)).cpu() for rows in blocks], dim=2)
 
+    @torch.no_grad()
+    def not_chosen(
+        self, queries: slice = slice(None), heads: slice = slice(None)
+    ) -> Bool[Tensor, "batch some_heads rows keys"] | None:
+        """True where a layer's indexer hides a key from a query that it does not follow; None without an indexer."""
+        source = self.source
+        if not (isinstance(source, Projected) and source.chooses) or source.signed:
+            return None
+        covers, count = source.covers, self.num_keys - self.num_queries
+        count -= 0 if covers is None else len(covers)
+        ends = torch.arange(self.num_queries) + 1
+        before = torch.zeros(max(count, 0), dtype=torch.int64)  # a sink, and what was read earlier
+        places = torch.cat([before, ends, *([] if covers is None else [covers[:, 1].cpu()])])
+        if len(places) != self.num_keys:
+            return None
+        hidden = is_masked(source.scores(slice(*heads.indices(self.num_heads)[:2]), queries)).cpu()
+        return hidden & (places <= ends[queries, None])
+
     @property
     def sampled(self) -> Bool[Tensor, "batch heads queries"] | None:
         """True where a query takes part in the softmax of a layer that samples some in each head (Informer).

@@ -13,6 +13,8 @@ from types import ModuleType
 from typing import TYPE_CHECKING, cast
 
 if TYPE_CHECKING:
+    from PIL.Image import Image
+
     from viz_core.view.grouping import Names, Tokens
     from viz_core.view.notebook import ViewHandle
 
@@ -29,6 +31,7 @@ class _Callable(ModuleType):
         row: int | None = None,
         language: str = "en",
         labels: "Names | None" = None,
+        picture: "Image | None" = None,
     ) -> "ViewHandle":
         """Show every head of what was recorded in a notebook cell.
 
@@ -53,6 +56,8 @@ class _Callable(ModuleType):
             language: of the words around the maps, as a BCP 47 tag.
             labels: names of one's own for the tokens of a HubRun, one for each of `run.tokens`; or by the names of its
                 fields, {"tokens": [...], "target_tokens": [...]}.
+            picture: what a detector saw, as its model was given it: over it lie the points that deformable attention
+                reads, by query, feature map and head.
 
         Raises:
             ValueError: if that is nothing that can be shown, it holds no attention, or the tokens are not as many as
@@ -60,7 +65,7 @@ class _Callable(ModuleType):
         """
         from viz_core.view.show import show
 
-        return show(what, tokens, keys, row, language, labels)
+        return show(what, tokens, keys, row, language, labels, picture)
 
 
 sys.modules[__name__].__class__ = _Callable

@@ -18,6 +18,7 @@ from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall
 from viz_core.trace.call import larger_of
+from viz_core.trace.points import SampledPoints
 from viz_core.view.requests import (
     KeysRequest,
     LayerPicture,
@@ -25,6 +26,7 @@ from viz_core.view.requests import (
     MeasuresRequest,
     Part,
     PartError,
+    PointsRequest,
     RowsRequest,
     TileRequest,
     TokenRequest,
@@ -137,6 +139,8 @@ class ComputedMaps:
         match request:
             case TokenRequest():
                 return _exact_part(self._token(request))
+            case PointsRequest():
+                return _exact_part(self._points(request))
             case KeysRequest():
                 return _exact_part(self._keys(request))
             case MapRequest():
@@ -168,8 +172,16 @@ class ComputedMaps:
         if request.layer >= len(self.calls) or index >= (queries if axis == "query" else keys):
             raise PartError(f"token: expected a layer and token that there are, got {request}")
         one, call = slice(index, index + 1), self.calls[request.layer]
-        weights = call.weights(queries=one) if axis == "query" else call.weights(keys=one)
-        return weights[self.row].flatten(start_dim=1)
+        if axis == "query":
+            return _marked(call, call.weights(queries=one)[self.row], self.row, one).flatten(start_dim=1)
+        return call.weights(keys=one)[self.row].flatten(start_dim=1)
+
+    def _points(self, request: PointsRequest) -> Float[Tensor, "heads points 4"]:
+        source = self.calls[request.layer].source if request.layer < len(self.calls) else None
+        axis, index = request.token.axis, request.token.index
+        if not isinstance(source, SampledPoints) or axis != "query" or index >= source.shape[2]:
+            raise PartError(f"points: expected a layer and query of deformable attention, got {request}")
+        return source.read_by(self.row, index)
 
     def _keys(self, request: KeysRequest) -> Float[Tensor, "heads 2 keys"]:
         """Mean weight on each key, and the query that gives it most; of signed maps in shares of each row."""
@@ -227,12 +239,28 @@ class ComputedMaps:
         maps = [
             self.calls[layer].weights(head=head, queries=queries, keys=keys)[self.row] for layer, head in wanted.heads
         ]
-        return maps[0] if len(maps) == 1 else combine_heads(torch.stack(maps), wanted.how)
+        if len(maps) > 1:
+            return combine_heads(torch.stack(maps), wanted.how)
+        (layer, head), *_ = wanted.heads
+        return _marked(self.calls[layer], maps[0][None], self.row, queries, slice(head, head + 1), keys)[0]
 
     def _numbers(self, words: bool) -> tuple[Sequence[int], Sequence[int]]:
         """The number of the token or word of each query and each key."""
         query_words, key_words = (self.query_words, self.key_words) if words else (None, None)
         return query_words or range(self.calls[0].num_queries), key_words or range(self.calls[0].num_keys)
+
+
+def _marked(
+    call: AttentionCall,
+    weights: Float[Tensor, "heads rows columns"],
+    row: int,
+    queries: slice,
+    heads: slice = slice(None),
+    keys: slice = slice(None),
+) -> Float[Tensor, "heads rows columns"]:
+    """Return weights with -0 where a layer's indexer has not chosen a key: told from 0 by its sign alone."""
+    skipped = call.not_chosen(queries, heads)
+    return weights if skipped is None else torch.where(skipped[row][..., keys] & (weights == 0), -0.0, weights)
 
 
 def is_sent_whole(queries: int, keys: int) -> bool:

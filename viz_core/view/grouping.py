@@ -1,16 +1,18 @@
 """Groups of maps for an attention view, from recorded calls or plain weights."""
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import torch
+from PIL.Image import Image
 from torch import Tensor
 
 from viz_core.trace import AttentionCall
 from viz_core.trace.source import Direct
-from viz_core.view.map_group import MapGroup
+from viz_core.view.map_group import MapGroup, MapPicture
 
 Names = Sequence[object] | Mapping[str, Sequence[object]]
 """Names of tokens: texts, or tokens of a run of a Hugging Face model; of one stack, or by the names of several."""
@@ -59,6 +61,30 @@ def group_calls(
             )
         )
     return tuple(groups)
+
+
+def with_picture(groups: Sequence[MapGroup], picture: Image) -> tuple[MapGroup, ...]:
+    """Return groups of which those of deformable attention lie over a picture; ValueError if none is.
+
+    Their keys are places of feature maps: "2: 3, 5" is row 3 and column 5 of the second one.
+    """
+    pixels, found, some = np.asarray(picture.convert("RGB")), list[MapGroup](), False
+    for group in groups:
+        levels = {getattr(call.source, "sizes", ()) for call in group.calls}
+        if len(levels) == 1 and (sizes := levels.pop()):
+            some = True
+            names = (f"{i + 1}: {name}" for i, size in enumerate(sizes) for name in patch_names(size))
+            image = MapPicture(pixels, sizes[0], of_queries=False, levels=sizes)
+            group = replace(group, key_tokens=tuple(names), image=image)
+        found.append(group)
+    if not some:
+        raise ValueError("picture: expected deformable attention, whose points lie over one; got none")
+    return tuple(found)
+
+
+def patch_names(grid: tuple[int, int]) -> Iterator[str]:
+    """Yield row and column of each patch, from 1: "1, 1", "1, 2", ..."""
+    return (f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1))
 
 
 def read_tokens(name: str, given: object, row: int = 0) -> Any:

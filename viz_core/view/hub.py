@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from viz_core.hub import HubRun, Maps, load_hub
+from viz_core.hub.runs.run import name_outside
 from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.one_text import OneText
@@ -46,7 +47,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             groups.append(
                 MapGroup(
                     maps.id + again,
-                    labels.get(maps.id, maps.id) + again.replace("-", " "),
+                    labels.get(maps.id, calls[0].site) + again.replace("-", " "),
                     labels[rows],
                     labels[columns],
                     queries,
@@ -92,7 +93,8 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 
     Where no head has a pattern, or maps are too large to be measured for it, the middle layer.
     """
-    group = next((group for group in groups if group.id == "decoder-cross"), groups[-1])
+    of_layers = [group for group in groups if not name_outside(group.calls[0])] or groups
+    group = next((group for group in groups if group.id == "decoder-cross"), of_layers[-1])
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])
     if group.image is not None:
@@ -115,5 +117,5 @@ def _seen(run: HubRun, maps: Maps) -> MapPicture | None:
     grid, image = (run.grid, run.image) if maps.frame is None else (maps.frame.grid, maps.frame.image)
     if grid is None or image is None:
         return None
-    num_special = len(maps.key_tokens) - grid[0] * grid[1]
-    return MapPicture(np.asarray(image.convert("RGB")), grid, num_special)
+    num_special, of_queries = len(maps.key_tokens) - grid[0] * grid[1], len(maps.query_tokens) == len(maps.key_tokens)
+    return MapPicture(np.asarray(image.convert("RGB")), grid, num_special, of_queries)

@@ -32,16 +32,18 @@ GRID_BYTES = 384 * 1024
 
 @dataclass(frozen=True, eq=False)
 class MapPicture:
-    """The picture whose patches are the tokens of a group: special tokens first, then patches row by row."""
+    """The picture whose patches are the keys of a group: special tokens first, then patches row by row."""
 
     pixels: UInt8[np.ndarray, "height width 3"]  # red, green and blue, as the model saw it
-    grid: tuple[int, int]  # rows and columns of patches
-    num_special: int  # tokens before the patches
+    grid: tuple[int, int]  # rows and columns of patches, or of the first of several feature maps
+    num_special: int = 0  # tokens before the patches
+    of_queries: bool = True  # whether the queries are its tokens as well; not those of a pooling head or a detector
+    levels: tuple[tuple[int, int], ...] = ()  # rows and columns of feature maps that are read at points
 
     @property
     def num_tokens(self) -> int:
-        """Special tokens and patches together."""
-        return self.num_special + self.grid[0] * self.grid[1]
+        """Special tokens and patches together, of all feature maps."""
+        return self.num_special + sum(rows * columns for rows, columns in self.levels or (self.grid,))
 
 
 @dataclass(frozen=True)
@@ -100,10 +102,13 @@ class MapGroup:
                 raise ValueError(
                     f"{name}_words of {self.id!r}: expected one for each of {number} tokens, got {len(words)}"
                 )
-        if self.image is not None and tokens != (self.image.num_tokens,) * 2:
+        if self.image is not None and any(
+            number != self.image.num_tokens for number in (tokens if self.image.of_queries else tokens[1:])
+        ):
+            sides = "queries and keys" if self.image.of_queries else "keys"
             raise ValueError(
-                f"image of {self.id!r}: expected {self.image.num_tokens} queries and keys, its special tokens and"
-                f" patches, got {tokens[0]} and {tokens[1]}"
+                f"image of {self.id!r}: expected {self.image.num_tokens} {sides}, its special tokens and patches, got "
+                f"{tokens[0]} and {tokens[1]}"
             )
 
     @cached_property
@@ -150,7 +155,11 @@ class MapGroup:
     @cached_property
     def map_info(self) -> MapInfo:
         """What measures of heads need to know of the maps."""
-        patches = None if self.image is None else Patches(self.image.grid, self.image.num_special)
+        patches = (
+            None
+            if self.image is None or not self.image.of_queries
+            else Patches(self.image.grid, self.image.num_special)
+        )
         return MapInfo(len(self.query_tokens), len(self.key_tokens), self.on_itself, self.separators, patches)
 
     @property

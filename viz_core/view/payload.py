@@ -148,11 +148,18 @@ def _describe(group: MapGroup) -> dict[str, Any]:
             for each in group.measures
         ],
         "exact": group.sent_whole,
-        "image": group.image and {"grid": group.image.grid, "special": group.image.num_special},
+        "image": group.image
+        and {
+            "grid": group.image.grid,
+            "special": group.image.num_special,
+            "queries": group.image.of_queries,
+            "levels": group.image.levels,
+        },
         "layers": [
             {"number": call.layer + 1, "heads": call.num_heads}
             | ({"rule": _RULES.get(call.rule, "")} if call.signed or call.rule in _RULES else {})
             | ({"signed": True} if call.signed else {})
+            | ({"chooses": True} if getattr(call.source, "chooses", False) else {})
             for call in group.calls
         ],
         "provenance": asdict(group.provenance),

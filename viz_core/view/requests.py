@@ -6,6 +6,7 @@ Each request has one spelling, which names it in the answer:
     change INPUT GROUP LAYER                   how much each of its heads differs between the two inputs
     image INPUT GROUP                          the picture whose patches are the tokens
     token INPUT GROUP LAYER q5                 what query 5 looks at in every head ("k5": who at key 5)
+    points INPUT GROUP LAYER q5                where query 5 reads feature maps in every head, and with which weights
     keys INPUT GROUP LAYER                     the mean weight on each key, and the query that gives it most
     map INPUT.GROUP:2.5_2.6:mean:tokens        a whole map: of heads 5 and 6 of layer 2, their mean, between tokens
     measures INPUT.GROUP:2.5_2.6:mean:words    measures of such a map
@@ -83,6 +84,14 @@ class TokenRequest:
 
 
 @dataclass(frozen=True)
+class PointsRequest:
+    """Where a query reads feature maps, in every head of a layer (`SampledPoints.read_by`)."""
+
+    layer: int
+    token: Pin
+
+
+@dataclass(frozen=True)
 class KeysRequest:
     """The weight on every key in every head of a layer, and the query that gives it most: what a search needs."""
 
@@ -131,7 +140,7 @@ class RowsRequest:
     width: int
 
 
-WeightsRequest = TokenRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
+WeightsRequest = TokenRequest | PointsRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
 """Requests that need the recorded queries and keys."""
 
 PartRequest = ThumbnailsRequest | ChangeRequest | ImageRequest | WeightsRequest
@@ -187,6 +196,7 @@ _KINDS: dict[str, type[Any]] = {
     "change": ChangeRequest,
     "image": ImageRequest,
     "token": TokenRequest,
+    "points": PointsRequest,
     "keys": KeysRequest,
     "map": MapRequest,
     "measures": MeasuresRequest,

@@ -6,6 +6,7 @@ holds the picture and what the pinned tokens attend to instead of maps. Tokens o
 distance.
 """
 
+import itertools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, TypeAlias, get_args
 
@@ -15,6 +16,7 @@ from jaxtyping import Float
 
 from viz_core.maps.fingerprints import pattern_of
 from viz_core.maps.measures import scaled_rows, total_variation
+from viz_core.trace.points import SampledPoints
 from viz_core.view.map_group import MapGroup
 from viz_core.view.requests import (
     ChangeRequest,
@@ -29,6 +31,7 @@ from viz_core.view.requests import (
     PartError,
     PartRequest,
     Pin,
+    PointsRequest,
     ThumbnailsRequest,
     TokenRequest,
     ViewRequest,
@@ -185,7 +188,9 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_by
         for group in of_input:
             layers = range(len(group.calls))
             parts: list[PartRequest] = [ThumbnailsRequest(layer) for layer in layers]
-            parts += _over_picture(group, ()) if group.image else []
+            asked = [Pin("query", i) for i in range(_num_sent(group, room))]
+            parts += _over_picture(group, asked) if group.image else []
+            room -= _point_bytes(group) * len(asked)
             received = 8 * len(group.heads) * len(group.key_tokens)
             if not number and not group.image and received <= room:
                 parts += [KeysRequest(layer) for layer in layers]
@@ -223,10 +228,29 @@ def initial_requests(groups: Sequence[MapGroup], state: ViewState) -> list[ViewR
     return [GroupRequest(0, group.id, part) for part in parts]
 
 
+def _point_bytes(group: MapGroup) -> int:
+    """Return the bytes of the points of a query, and of its weights, in all layers; 0 without points."""
+    if not (group.image and group.image.levels):
+        return 0
+    points = sum(sum(call.source.counts) for call in group.calls if isinstance(call.source, SampledPoints))
+    return 4 * group.calls[0].num_heads * (4 * points + len(group.key_tokens) * len(group.calls))
+
+
+def _num_sent(group: MapGroup, room: int) -> int:
+    """Return of how many queries a file holds points: the first ones."""
+    each = _point_bytes(group)
+    return min(len(group.query_tokens), room // each) if each else 0
+
+
 def _over_picture(group: MapGroup, pins: Sequence[Pin]) -> list[PartRequest]:
     """The picture, and what these tokens look at in every layer; the first one where none is pinned."""
-    layers = range(len(group.calls))
-    return [ImageRequest(), *(TokenRequest(layer, token) for token in pins or (Pin("query", 0),) for layer in layers)]
+    kinds = (TokenRequest, PointsRequest) if group.image and group.image.levels else (TokenRequest,)
+    if group.image and not group.image.of_queries:
+        pins = [pin for pin in pins if pin.axis == "query"]
+    parts: list[PartRequest] = [ImageRequest()]
+    for token, layer in itertools.product(pins or (Pin("query", 0),), range(len(group.calls))):
+        parts += [kind(layer, token) for kind in kinds]
+    return parts
 
 
 def _measures(group: MapGroup) -> list[MeasuresRequest]:

@@ -9,6 +9,7 @@ from viz_core.maps.alignments import best_aligner
 from viz_core.maps.fingerprints import pattern_of
 from viz_core.pretrained import Classification, Translation
 from viz_core.view.components import group_labels
+from viz_core.view.grouping import patch_names
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.requests import MapRequest, PartError
 from viz_core.view.state import ViewState, over_picture
@@ -19,7 +20,7 @@ _DECIMALS = 3  # of weights that a page lights words by
 def token_names(grid: tuple[int, int], num_special: int) -> tuple[str, ...]:
     """Class token, registers, then patches by row and column from 1: "[CLS]", "1, 1", "1, 2", ..."""
     special = ("[CLS]", *(f"[REG {i}]" for i in range(1, num_special)))[:num_special]
-    return (*special, *(f"{row}, {column}" for row in range(1, grid[0] + 1) for column in range(1, grid[1] + 1)))
+    return (*special, *patch_names(grid))
 
 
 def picture_groups(found: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:

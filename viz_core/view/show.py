@@ -5,13 +5,15 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
+from PIL.Image import Image
+
 from viz_core.trace import AttentionCall, Trace
 from viz_core.trace.arguments import is_index
 from viz_core.trace.trace import EMPTY_TRACE_HINT
-from viz_core.view.grouping import Names, Tokens, check_tokens, group_calls, read_tokens, weight_calls
+from viz_core.view.grouping import Names, Tokens, check_tokens, group_calls, read_tokens, weight_calls, with_picture
 from viz_core.view.map_group import MapGroup
 from viz_core.view.notebook import AttentionView, ViewHandle
-from viz_core.view.state import ViewState
+from viz_core.view.state import ViewState, over_picture
 
 Opening = tuple[tuple[MapGroup, ...], ViewState]
 """Groups, and what of them is open at first."""
@@ -27,7 +29,13 @@ _OPENERS = {
 
 
 def show(
-    what: Any, tokens: Tokens | None, keys: Tokens | None, row: int | None, language: str, labels: Names | None = None
+    what: Any,
+    tokens: Tokens | None,
+    keys: Tokens | None,
+    row: int | None,
+    language: str,
+    labels: Names | None = None,
+    picture: Image | None = None,
 ) -> ViewHandle:
     """`viz_core.view`, which says what each of these is: a widget where the extra is installed, else a frame."""
     if labels is not None:
@@ -37,6 +45,9 @@ def show(
 
         what = relabelled(what, labels)
     groups, state = _open(what, tokens, keys, row, language)
+    if picture is not None:
+        groups = with_picture(groups, picture)
+        state = over_picture(next(group for group in groups if group.image is not None and group.image.levels))
     if find_spec("anywidget") is None:
         return AttentionView(groups, state, language=language)
     from viz_core.view.widget import AttentionWidget  # the extra "notebook"

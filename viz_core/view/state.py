@@ -94,7 +94,7 @@ def over_picture(group: MapGroup) -> ViewState:
     """
     display = DisplayOptions(mode="picture", scale="linear")
     layer, head = group.clearest or (len(group.calls) // 2, 0)
-    if group.clearest is None or group.image is None or len(group.query_tokens) != group.image.num_tokens:
+    if group.clearest is None or group.image is None or not group.image.of_queries:
         return ViewState(group.id, layer, head, display=display)
     special = group.image.num_special
     distances = Patches(group.image.grid, special).distances

@@ -4,7 +4,7 @@
 import { element } from "../shared/elements.js";
 import { listenToTerms, markLit, pointAtTerms } from "../shared/terms.js";
 import { measuresOf } from "./measures.js";
-import { onPicture, PAUSE, pinsOf, send } from "./store.js";
+import { onPicture, openGroup, PAUSE, pinsOf, send } from "./store.js";
 
 /** The pinned units, all on one side: {axis, units} or null. */
 export function pinnedUnits(/** @type {View} */ view) {
@@ -15,7 +15,12 @@ export function pinnedUnits(/** @type {View} */ view) {
 }
 
 /** Whose attention is read while nothing is pointed at: what is pinned; over a picture else the class token, which comes first. */
-export const restingUnits = (/** @type {View} */ view) => pinnedUnits(view) ?? (onPicture(view) ? { axis: "query", units: [0] } : null);
+export function restingUnits(/** @type {View} */ view) {
+  const pinned = pinnedUnits(view);
+  if (!onPicture(view)) return pinned;
+  const hasPlace = pinned && (pinned.axis === "query" || openGroup(view).image.queries);
+  return hasPlace ? pinned : { axis: "query", units: [0] };
+}
 
 /** The units whose attention is read on the sentence: the one pointed at, else the pinned ones. */
 export function focusUnits(/** @type {View} */ view) {

@@ -98,6 +98,7 @@ export function cellsOf(/** @type {View} */ view, source, zoom) {
   const cells = {
     rows: queries.count, columns: keys.count, queries, keys, input: source.input,
     signed: source.heads.some(([layer]) => group.layers[layer]?.signed),
+    chooses: source.heads.length === 1 && source.unit === "tokens" && Boolean(group.layers[source.heads[0][0]]?.chooses),
     values: new Float32Array(queries.count * keys.count),
     grades: new Uint8Array(queries.count * keys.count),
   };
@@ -111,10 +112,13 @@ export function finishCells(/** @type {View} */ view, cells) {
   const { columns, values, grades, queries, keys } = cells;
   cells.exact = !grades.some((grade) => grade !== EXACT);
   cells.weight = (row, column) => values[row * columns + column];
+  // A key that an indexer has not chosen has the weight -0.
+  cells.skipped = (row, column) => Boolean(cells.chooses) && Object.is(cells.weight(row, column), -0);
   const pooled = queries.size > 1 || keys.size > 1;
   cells.write = (row, column) => {
     const weight = cells.weight(row, column);
     const grade = grades[row * columns + column];
+    if (cells.skipped(row, column)) return view.words.text("not_chosen");
     if (cells.alone?.has(row)) return view.words.text("one_text_alone");
     if (cells.differs || (cells.signed && grade === EXACT)) return view.words.signed(weight);
     if (cells.signed) return view.words.text("about", { value: view.words.signed(weight) });
@@ -192,7 +196,7 @@ export function differenceOf(/** @type {View} */ view, first, second) {
   if (first.rows !== second.rows || first.columns !== second.columns) return null;
   const values = first.values.map((value, i) => value - second.values[i]);
   const grades = first.grades.map((grade, i) => Math.min(grade, second.grades[i]));
-  return finishCells(view, { ...first, values, grades, signed: true, differs: true });
+  return finishCells(view, { ...first, values, grades, signed: true, differs: true, chooses: false });
 }
 
 function matchedDifference(/** @type {View} */ view, first, second) {
@@ -202,7 +206,7 @@ function matchedDifference(/** @type {View} */ view, first, second) {
   const { values, alone } = subtractMatched(...sized, rows, columns);
   const grade = first.exact && second.exact ? EXACT : ROUGH;
   const matched = {
-    ...first, values, alone, grades: new Uint8Array(values.length).fill(grade), signed: true, differs: true, rows: rows.length, columns: columns.length,
+    ...first, values, alone, chooses: false, grades: new Uint8Array(values.length).fill(grade), signed: true, differs: true, rows: rows.length, columns: columns.length,
     queries: joinSides(first.queries, second.queries, rows), keys: joinSides(first.keys, second.keys, columns),
   };
   return finishCells(view, matched);

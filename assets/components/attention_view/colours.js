@@ -80,9 +80,10 @@ export const paintOf = (/** @type {View} */ view, cells) => (cells.signed ? view
 
 /**
  * A map as an image of that many pixels. Larger than the map it repeats cells; smaller it keeps
- * the strongest weight of the cells under a pixel, as the thumbnails do; `zero` is the value of weight 0.
+ * the strongest weight of the cells under a pixel, as the thumbnails do; `zero` is the value of weight 0, and `skipped` the
+ * colour of -0.
  */
-export function rasterise({ rows, columns, values }, palette, steps, width, height, zero = 0) {
+export function rasterise({ rows, columns, values }, palette, steps, width, height, zero = 0, skipped = null) {
   const image = new ImageData(width, height);
   const pixels = new Uint32Array(image.data.buffer);
   const cuts = (cells, size) => Array.from({ length: size + 1 }, (_, i) => Math.floor((i * cells) / size));
@@ -99,7 +100,7 @@ export function rasterise({ rows, columns, values }, palette, steps, width, heig
           if (Math.abs(value - zero) > Math.abs(strongest - zero)) strongest = value;
         }
       }
-      pixels[p] = palette[steps(strongest)];
+      pixels[p] = skipped !== null && Object.is(strongest, -0) ? skipped : palette[steps(strongest)];
     }
   }
   return image;

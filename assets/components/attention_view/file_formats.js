@@ -171,6 +171,15 @@ export class SvgContext {
     this.path += `L${round(x)} ${round(y)}`;
   }
 
+  /** A whole circle, whatever the angles. */
+  arc(x, y, radius) {
+    this.path += `M${round(x - radius)} ${round(y)}a${round(radius)} ${round(radius)} 0 1 0 ${round(2 * radius)} 0a${round(radius)} ${round(radius)} 0 1 0 ${round(-2 * radius)} 0`;
+  }
+
+  fill() {
+    this.add("path", { d: this.path, fill: this.fillStyle });
+  }
+
   bezierCurveTo(...points) {
     this.path += `C${points.map(round).join(" ")}`;
   }

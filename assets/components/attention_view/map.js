@@ -93,7 +93,19 @@ export function hitMap(layout, cells, x, y) {
   return { row, column, by: "query" };
 }
 
+const SKIPPED = "#8a9094"; // the colour of a key that was not chosen
+const SKIPPED_PIXEL = 0xff94908a; // the same, alpha, blue, green and red
 const MAX_BOXES = 10000; // more cells than this are drawn as one image
+
+/** A stroke through a cell whose key was not chosen: another mark than its grey, which some palettes have. */
+function strike(context, x, y, width, height) {
+  context.beginPath();
+  context.moveTo(x, y + height);
+  context.lineTo(x + width, y);
+  context.strokeStyle = "#ffffff";
+  context.lineWidth = 1;
+  context.stroke();
+}
 
 /** The cells, with a hair of paper between them where they are large enough. */
 export function drawCells(context, cells, layout, paint) {
@@ -101,8 +113,10 @@ export function drawCells(context, cells, layout, paint) {
   if (gap && cells.rows * cells.columns <= MAX_BOXES) {
     for (let row = 0; row < cells.rows; row += 1) {
       for (let column = 0; column < cells.columns; column += 1) {
-        context.fillStyle = paint.css(paint.step(cells.weight(row, column)));
-        context.fillRect(left + column * cellWidth, top + row * cellHeight, cellWidth - gap, cellHeight - gap);
+        const [x, y, width, height] = [left + column * cellWidth, top + row * cellHeight, cellWidth - gap, cellHeight - gap];
+        context.fillStyle = cells.skipped(row, column) ? SKIPPED : paint.css(paint.step(cells.weight(row, column)));
+        context.fillRect(x, y, width, height);
+        if (cells.skipped(row, column)) strike(context, x, y, width, height);
       }
     }
     return;
@@ -110,7 +124,7 @@ export function drawCells(context, cells, layout, paint) {
   const ratio = window.devicePixelRatio || 1;
   const size = (length) => Math.max(1, Math.round(length * ratio));
   const [width, height] = [cellWidth * cells.columns, cellHeight * cells.rows];
-  const image = rasterise(cells, paint.palette, paint.step, size(width), size(height));
+  const image = rasterise(cells, paint.palette, paint.step, size(width), size(height), 0, cells.chooses ? SKIPPED_PIXEL : null);
   context.imageSmoothingEnabled = false;
   context.drawImage(onCanvas(image), left, top, width, height);
 }

@@ -5,6 +5,7 @@ import { announce, pointAt, restingUnits, togglePin } from "./actions.js";
 import { combineMaps, EXACT, finishCells, mapName, UNKNOWN } from "./cells.js";
 import { onCanvas, paintOf } from "./colours.js";
 import { SEPARATE } from "./map.js";
+import { drawPoints, hitPoint, layOutQueries, pickQuery, pointsOver, strongestPoint } from "./points.js";
 import { groupOf, openGroup, partOf } from "./store.js";
 import { axesOf, makeSide } from "./tokens.js";
 
@@ -53,11 +54,13 @@ export function cellsOver(/** @type {View} */ view, source) {
   const shape = axis === "query" ? { rows: 1, columns: far.count, queries: own, keys: far } : { rows: far.count, columns: 1, queries: far, keys: own };
   const values = weights ?? new Float32Array(far.count);
   const grades = new Uint8Array(far.count).fill(weights ? EXACT : UNKNOWN);
-  return finishCells(view, { ...shape, values, grades, signed: false, image, units, axis });
+  const points = image.levels.length ? pointsOver(view, source, units) : null;
+  return finishCells(view, { ...shape, values, grades, signed: false, image, units, axis, points });
 }
 
-/** The largest weight on any patch: the end of the colour scale. */
-export const peakOf = (values, special) => values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
+/** The largest weight on any patch, or of any point: the end of the colour scale. */
+export const peakOf = ({ values, points, image: { special } }) =>
+  (points ? strongestPoint(points) : values.subarray(special).reduce((most, value) => Math.max(most, Math.abs(value)), 0)) || 1;
 
 /** The picture as a canvas, or null while it is not here. */
 function imageOf(/** @type {View} */ view, input, group) {
@@ -91,18 +94,26 @@ export function layOutOver(cells, width, family) {
     chips.push({ x, y, width: length, height: CHIP.height, text });
     x += length + CHIP.gap;
   }
-  const [left, top] = [1, special ? y + CHIP.height + 8 : 1];
+  const asking = cells.image.queries ? [] : layOutQueries(cells, width, family, special ? y + CHIP.height + 4 : 1);
+  const under = Math.max(special ? y + CHIP.height + 8 : 1, ...asking.map((chip) => chip.y + chip.height + 8));
+  const [left, top] = [1, under];
   return {
-    kind: "picture", size: 12.5, left, top, rows, columns, special, chips, cellWidth: cell, cellHeight: cell,
+    kind: "picture", size: 12.5, left, top, rows, columns, special, chips, asking, levels: cells.image.levels, cellWidth: cell, cellHeight: cell,
     width, height: Math.ceil(top + cell * rows) + 2, right: left + cell * columns, bottom: top + cell * rows,
   };
 }
 
 /** The box of a token: its patch, or its chip. */
 function placeOf(layout, token) {
-  const { left, top, columns, special, chips, cellWidth: width, cellHeight: height } = layout;
+  const { left, top, columns, special, chips, levels, cellWidth: width, cellHeight: height } = layout;
   if (token < special) return chips[token];
-  const patch = token - special;
+  let patch = token - special;
+  if (levels.length) {
+    const level = levels.findIndex(([down, across]) => patch < down * across || !(patch -= down * across, true));
+    const [down, across] = levels[level];
+    const [wide, high] = [(layout.right - left) / across, (layout.bottom - top) / down];
+    return { x: left + (patch % across) * wide, y: top + Math.floor(patch / across) * high, width: wide, height: high };
+  }
   return { x: left + (patch % columns) * width, y: top + Math.floor(patch / columns) * height, width, height };
 }
 
@@ -111,6 +122,9 @@ export const farPlace = (layout, cells, { row, column }) => placeOf(layout, cell
 
 /** The token under a point, as the far side of the pair that is pointed at. */
 export function hitOver(layout, cells, x, y) {
+  const query = pickQuery(layout, x, y);
+  if (query !== null) return { row: query, column: null, by: "query", isUnit: true };
+  if (layout.levels.length) return cells.points && hitPoint(layout, cells, x, y);
   const inside = (box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height;
   let token = layout.chips.findIndex(inside);
   if (token < 0) {
@@ -158,12 +172,18 @@ function paintField(context, image, [rows, columns], values, peak, paint, patche
 export function drawOver(context, /** @type {View} */ view, { source, cells, layout }) {
   const { special } = layout;
   const paint = paintOf(view, cells);
-  const peak = peakOf(cells.values, special);
+  const peak = peakOf(cells);
   const box = { x: layout.left, y: layout.top, width: layout.right - layout.left, height: layout.bottom - layout.top };
-  const patches = cells.exact ? cells.values.subarray(special) : null;
+  const patches = cells.exact && !cells.image.levels.length ? cells.values.subarray(special) : null;
   paintField(context, imageOf(view, source.input, source.group), cells.image.grid, patches, peak, paint, view.state.display.patches, box);
+  if (cells.points) drawPoints(context, cells.points, paint, peak, box);
   context.textAlign = "left";
   context.textBaseline = "middle";
+  for (const chip of layout.asking) {
+    context.font = `${layout.size}px ${view.theme.font}`;
+    context.fillStyle = view.theme.text;
+    context.fillText(chip.text, chip.x + 6, chip.y + chip.height / 2);
+  }
   for (const [token, chip] of layout.chips.entries()) {
     const middle = chip.y + chip.height / 2;
     context.fillStyle = paint.css(paint.step(cells.values[token] / peak));
@@ -176,8 +196,7 @@ export function drawOver(context, /** @type {View} */ view, { source, cells, lay
 
 /** Outlines: of the tokens read, and of the one under the pointer. */
 export function drawOverMarks(context, /** @type {View} */ view, { cells, layout }) {
-  const outline = (token, colour, width) => {
-    const { x, y, width: wide, height } = placeOf(layout, token);
+  const outline = ({ x, y, width: wide, height }, colour, width) => {
     for (const [stroke, line] of [[view.dark ? "#14181a" : "#ffffff", width + 2], [colour, width]]) {
       context.strokeStyle = stroke;
       context.lineWidth = line;
@@ -185,34 +204,52 @@ export function drawOverMarks(context, /** @type {View} */ view, { cells, layout
     }
   };
   const [own, far] = cells.axis === "query" ? [view.theme.queries, view.theme.mark] : [view.theme.mark, view.theme.queries];
-  const count = layout.special + layout.rows * layout.columns;
-  for (const unit of cells.units) if (unit < count) outline(unit, own, 2.5);
+  const isForeign = !cells.image.queries;
+  const count = cells.axis === "query" ? cells.columns : cells.rows;
+  for (const chip of layout.asking) if (cells.units.includes(chip.query)) outline(chip, own, 2.5);
+  for (const unit of isForeign ? [] : cells.units) if (unit < count) outline(placeOf(layout, unit), own, 2.5);
   const pointed = cells.axis === "query" ? view.cursor?.column : view.cursor?.row;
-  if (pointed !== null && pointed !== undefined && pointed < count && !cells.units.includes(pointed)) outline(pointed, far, 2);
+  const isOther = pointed !== null && pointed !== undefined && pointed < count && (isForeign || !cells.units.includes(pointed));
+  if (isOther) outline(placeOf(layout, pointed), far, 2);
 }
 
 /** A head's thumbnail: the same over the same picture, as its own colours go. */
 export function paintOverThumbnail(context, /** @type {View} */ view, layer, head, size) {
   const { group } = view.state;
   const source = { input: 0, group, heads: [[layer, head]], how: "mean" };
-  const { grid: [rows, columns], special } = openGroup(view).image;
-  const weights = weightsOver(view, source);
+  const { grid: [rows, columns], special, levels } = openGroup(view).image;
+  const points = levels.length ? pointsOver(view, source, restingUnits(view).units) : null;
+  const weights = levels.length ? points : weightsOver(view, source);
   if (!weights) return false;
   const cell = size / Math.max(rows, columns);
   const [width, height] = [cell * columns, cell * rows];
   const box = { x: (size - width) / 2, y: (size - height) / 2, width, height };
   const { patches } = view.state.display;
-  paintField(context, imageOf(view, 0, group), [rows, columns], weights.subarray(special), peakOf(weights, special), view.paints.weights, patches === "off" ? "exact" : patches, box);
+  const image = imageOf(view, 0, group);
+  const peak = peakOf({ values: weights, points, image: { special } });
+  const seen = points ? null : weights.subarray(special);
+  paintField(context, image, [rows, columns], seen, peak, view.paints.weights, patches === "off" ? "exact" : patches, box);
+  if (points) drawPoints(context, points, view.paints.weights, peak, box);
   return true;
 }
 
 /** Read another token: pin it, or let it go, which brings back the class token. */
-export const pinOver = (/** @type {View} */ view, { row, column }, more) => togglePin(view, restingUnits(view).axis, column ?? row, more);
+export function pinOver(/** @type {View} */ view, { row, column }, more) {
+  const at = openGroup(view).image.queries ? column ?? row : row;
+  if (at !== null && at !== undefined) togglePin(view, restingUnits(view).axis, at, more);
+}
 
 export function moveOver(/** @type {View} */ view, event) {
   const { layout, cells } = view.plots[0];
   const { special, rows, columns } = layout;
-  const token = (cells.axis === "query" ? view.cursor?.column : view.cursor?.row) ?? cells.units[0];
+  const isForeign = !cells.image.queries;
+  const query = cells.units[0] + ({ PageUp: -1, PageDown: 1 }[event.key] ?? 0);
+  if (isForeign && query !== cells.units[0]) {
+    if (query >= 0 && query < cells.queries.axis.count) togglePin(view, "query", query, false);
+    event.preventDefault();
+    return;
+  }
+  const token = (cells.axis === "query" ? view.cursor?.column : view.cursor?.row) ?? (isForeign ? 0 : cells.units[0]);
   const line = token < special ? 0 : Math.floor((token - special) / columns);
   const to = {
     ArrowLeft: token - 1, ArrowRight: token + 1,

@@ -124,7 +124,7 @@ export function paintMarks(/** @type {View} */ view, plot, context) {
 export function hitPlot(plot, x, y) {
   const { cells, layout } = plot;
   const hit = ({ links: hitLinks, picture: hitOver }[layout.kind] ?? hitMap)(layout, cells, x, y);
-  return hit && {
+  return hit?.isUnit ? hit : hit && {
     by: hit.by,
     row: hit.row === null ? null : cells.queries.unit(hit.row),
     column: hit.column === null ? null : cells.keys.unit(hit.column),
@@ -139,14 +139,14 @@ export function barOf(/** @type {View} */ view, plot) {
   const { words, state } = view;
   const { scale, patches } = state.display;
   const kind = plot?.layout.kind ?? "map";
-  if (kind === "links" || (kind === "picture" && patches === "off")) return null;
+  if (kind === "links" || (kind === "picture" && patches === "off" && !plot.cells.points)) return null;
   const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;
   const what = plot?.cells.differs ? "difference" : "weight";
   return {
     label: words.text(what),
     long: words.text(`bar_${what}_${scale}`),
     css: (part) => paint.css(Math.round(255 * part)),
-    ticks: kind === "picture" ? endsOf(words, paint, peakOf(plot.cells.values, plot.layout.special)) : ticksOf(words, paint, TICKS[scale]),
+    ticks: kind === "picture" ? endsOf(words, paint, peakOf(plot.cells)) : ticksOf(words, paint, TICKS[scale]),
   };
 }
 

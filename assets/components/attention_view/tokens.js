@@ -95,14 +95,14 @@ export function axesOf(/** @type {View} */ view, input = 0) {
   const group = groupOf(view, input, view.state.group);
   const merged = view.state.display.unit === "words";
   return {
-    query: makeAxis(group.query_tokens, group.query_words, merged, patchNames(view, group, group.query_tokens)),
+    query: makeAxis(group.query_tokens, group.query_words, merged, group.image?.queries ? patchNames(view, group, group.query_tokens) : undefined),
     key: makeAxis(group.key_tokens, group.key_words, merged, patchNames(view, group, group.key_tokens)),
   };
 }
 
 /** How a patch of a picture is called in a sentence; its token is no more than two numbers. */
 function patchNames(/** @type {View} */ view, { image }, tokens) {
-  if (!image) return undefined;
+  if (!image || image.levels.length) return undefined;
   const { special, grid: [, columns] } = image;
   const place = (patch) => ({ row: Math.floor(patch / columns) + 1, column: (patch % columns) + 1 });
   return (unit) => (unit < special ? visible(tokens[unit]) : view.words.text("patch", place(unit - special)));

@@ -67,7 +67,7 @@ export function renderTools(/** @type {View} */ view) {
 
   const over = onPicture(view);
   chooseDisplay(view, parts.mode, "mode", [...(openGroup(view).image ? ["picture"] : []), "map", "links"]);
-  parts.patches.hidden = !over;
+  parts.patches.hidden = !over || openGroup(view).image.levels.length > 0;
   chooseDisplay(view, parts.patches, "patches", ["exact", "smooth", "off"]);
   parts.nearer.hidden = parts.farther.hidden = over;
   chooseDisplay(view, parts.scaleChoice, "scale", ["linear", "sqrt", "log"]);

@@ -26,12 +26,13 @@ interface Display {
 interface ViewState { group: string; layer: number; head: number; pins: string[]; display: Display }
 
 interface Measure { name: string; unit: string; maximum: number; signed?: boolean }
-interface MapImage { grid: [rows: number, columns: number]; special: number }
+/** `levels`: rows and columns of feature maps that are read at points. `queries`: whether queries are patches too. */
+interface MapImage { grid: [rows: number, columns: number]; special: number; queries: boolean; levels: [number, number][] }
 /** A kind of maps, with the tokens of both sides and its layers. */
 interface Group {
   id: string; label: string; queries_label: string; keys_label: string; query_tokens: string[]; key_tokens: string[];
   query_words: number[] | null; key_words: number[] | null; exact: boolean; measures: Measure[]; image: MapImage | null;
-  layers: { number: number; heads: number; rule?: string; signed?: boolean }[];
+  layers: { number: number; heads: number; rule?: string; signed?: boolean; chooses?: boolean }[];
   provenance: { model: string; revision: string; text: string };
 }
 interface Base { language: string; words: Record<string, string>; inputs: string[]; beside: string[]; groups: Group[][] }
@@ -80,7 +81,9 @@ interface Source { input: number; group: string; heads: Head[]; how: string; uni
 /** The cells of a part of a map, each with how well it is known. */
 interface Cells {
   rows: number; columns: number; queries: Side; keys: Side; values: Float32Array; grades: Uint8Array; exact?: boolean; signed?: boolean;
-  differs?: boolean; input?: number; alone?: Set<number>; image?: MapImage; units?: number[]; axis?: Axis;
+  differs?: boolean; chooses?: boolean; skipped?(row: number, column: number): boolean; input?: number; alone?: Set<number>; image?: MapImage; units?: number[]; axis?: Axis;
+  /** Of deformable attention: u, v, weight and feature map of each point. */
+  points?: Float32Array;
   weight?(row: number, column: number): number; write?(row: number, column: number): string;
 }
 interface Link { row: number; column: number; weight: number; head: number }

@@ -5,9 +5,11 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pytest
+import torch
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.attention_view.live_view import (
@@ -23,6 +25,7 @@ from tests.browser.attention_view.live_view import (
 )
 from tests.browser.page_checks import box_of
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.trace.source import Projected
 from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
@@ -48,6 +51,30 @@ def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross:
     live.map.focus()
     live.page.keyboard.press("Escape")
     expect(pressed).to_have_count(0)
+
+
+def test_what_an_indexer_has_not_chosen_is_told_from_no_weight(page: Page) -> None:
+    group = make_group(5, 5, "self", layers=1, heads=1)
+    mask = torch.tensor([1, 2, 0, 3, 2])[:, None] != torch.arange(5)
+    call = group.calls[0]
+    assert isinstance(call.source, Projected)
+    chosen = replace(call.source, mask=(mask & torch.ones(5, 5).tril().bool())[None, None], chooses=True)
+    group = replace(group, calls=(replace(call, source=chosen),))
+    live = LiveView(page, View([group], view_words()), ViewState("self", 0, 0))
+    live.wait_until_exact()
+    for row, column, is_skipped in ((2, 0, True), (4, 2, True), (0, 1, False), (4, 1, False), (0, 3, False)):
+        point_at_cell(live, row, column)
+        tip = live.page.locator("[data-piece=tip]").first
+        (expect(tip).to_contain_text if is_skipped else expect(tip).not_to_contain_text)("not chosen")
+    painted = live.page.evaluate(
+        """() => { const canvas = document.querySelector('[data-piece=ground]');
+        const { data } = canvas.getContext('2d').getImageData(0, 0, canvas.width, canvas.height);
+        let count = 0;
+        for (let i = 0; i < data.length; i += 4) count += data[i] === 138 && data[i + 1] === 144 && data[i + 2] === 148;
+        const grey = count / (data.length / 4);
+        return grey; }"""
+    )
+    assert 0.02 < painted < 0.12, "three of 25 cells are grey"
 
 
 def test_arrows_move_and_brackets_step_through_heads(live: LiveView, cross: MapGroup) -> None:

@@ -7,17 +7,21 @@ import re
 import numpy as np
 import pytest
 import torch
+from PIL import Image
 from playwright.sync_api import Page, Position, expect
 
 from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_npz, weights_of
 from tests.browser.page_checks import box_of
 from tests.viz_core.view.test_map_group import picture_group
 from viz_core.maps.distance import mean_attention_distance
+from viz_core.trace import AttentionCall
+from viz_core.trace.points import SampledPoints
 from viz_core.view.components import view_words
+from viz_core.view.grouping import group_calls, with_picture
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
-from viz_core.view.state import DisplayOptions, ViewState
+from viz_core.view.state import DisplayOptions, ViewState, over_picture
 
 ROWS, COLUMNS = 3, 4
 COVER = 0.5  # of a colour over the picture, as in over_picture.js
@@ -215,3 +219,45 @@ def test_files_of_it(live: LiveView, page: Page) -> None:
     other = page.context.new_page()  # someone else opens the file
     other.set_content(live.save("page").decode())
     expect(other.get_by_role("application", name=re.compile("over the picture"))).to_be_visible()
+
+
+def test_points_of_a_query_that_is_no_patch(page: Page) -> None:
+    """Queries are chosen beside the picture; a click on it chooses none. Points have the colours of their weights."""
+    points = torch.tensor([[0.375, 0.5], [0.875, 5 / 6], [0.75, 0.2]]).expand(1, 2, 20, 3, 2).clone().transpose(1, 2)
+    points[:, 1] = 1 - points[:, 1]
+    weights = torch.tensor([0.5, 0.1, 0.4]).expand(1, 20, 2, 3).clone()
+    sizes = ((ROWS, COLUMNS), (1, 2))
+    calls = [AttentionCall("decoder.0.cross", SampledPoints(points, weights, sizes, (2, 1)))]
+    black = Image.fromarray(np.zeros((12, 16, 3), np.uint8))
+    (group,) = with_picture(group_calls(calls), black)
+    live = LiveView(page, View([group], view_words()), over_picture(group))
+    live.wait_until_exact()
+
+    def at(u: float, v: float) -> Position:
+        x, y = patch_place(live.map, (ROWS, COLUMNS), 0, 0)
+        size = patch_place(live.map, (ROWS, COLUMNS), 0, 1)[0] - x
+        return {"x": x + size * (COLUMNS * u - 0.5), "y": y + size * (ROWS * v - 0.5)}
+
+    def seen(u: float, v: float) -> list[int]:
+        return live.page.evaluate(
+            """({ x, y }) => { const canvas = document.querySelector('[data-piece=ground]');
+            const ratio = canvas.width / canvas.clientWidth;
+            return [...canvas.getContext('2d').getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3); }""",
+            dict(at(u, v)),
+        )
+
+    for (u, v), weight in zip(points[0, 0, 0].tolist(), weights[0, 0, 0].tolist(), strict=True):
+        np.testing.assert_allclose(seen(u, v), colour(weight / 0.5, "linear"), atol=4)
+    live.map.hover(position=at(0.75, 0.2))
+    tip = live.page.locator("[data-piece=tip]").first
+    expect(tip).to_contain_text("2: 1, 2")
+    live.map.click(position=at(0.375, 0.5))
+    assert live.state.pins == ()
+    live.map.focus()
+    live.page.keyboard.press("PageDown")
+    live.until(lambda: live.state.pins == (Pin("query", 1),))
+    live.wait_until_exact()
+    np.testing.assert_allclose(seen(0.625, 0.5), colour(1, "linear"), atol=4)
+    chip = re.compile("Pinned: 0")
+    live.map.click(position={"x": 8, "y": 12})
+    expect(live.part("sentenceNote")).to_contain_text(chip)

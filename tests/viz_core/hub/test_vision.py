@@ -16,10 +16,11 @@ from PIL import Image
 from tests.viz_core.hub.families import image_processor
 from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import HubError, HubModel, HubVision, load_hub
+from viz_core.hub import HubError, HubModel, HubVision, coverage, instrument, load_hub
 from viz_core.lab.heads_off import switchable
 from viz_core.lessons.vision_transformer.patches import patchify, permutation_test, random_order
 from viz_core.maps.rollout import gradient_relevance
+from viz_core.view import view
 
 TinyModel = Callable[[str], HubModel]
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}
@@ -173,7 +174,7 @@ def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyMode
     assert run.frame is not None
     assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
     assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
-    weights = model.engine.pooling_weights(model.engine.rerun(run.inputs))
+    weights = run.trace["vision.head.cross"].weights()[0, :, 0]
     states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
     head = model.engine.model.vision_model.head
     (query, key, _), (of_query, of_key, _) = (
@@ -184,8 +185,18 @@ def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyMode
     k = (states.last_hidden_state[0] @ key.T + of_key).reshape(16, 2, 8).transpose(0, 1)
     by_hand = (q @ k.mT / 8**0.5).softmax(dim=-1)[:, 0]
     torch.testing.assert_close(weights, by_hand.detach(), atol=1e-6, rtol=0)
-    with pytest.raises(ValueError, match="expected a model that pools patches"):
-        tiny_model("clip").engine.pooling_weights(None)
+    plain = eager(model, tiny("siglip"))
+    assert set(instrument(plain)) == set(run.trace.sites) == {row.site for row in coverage(model.network, "encoder")}
+    pooled = next(maps for maps in run.maps if maps.id == "vision-head-cross")
+    assert (pooled.id, pooled.query_tokens[0].label, pooled.key_tokens) == (
+        "vision-head-cross",
+        "head",
+        run.frame.tokens,
+    )
+    group = next(group for group in view(run).groups if group.id == "vision-head-cross")
+    assert group.image is not None
+    assert (group.image.of_queries, len(group.query_tokens), group.label) == (False, 1, "vision.head.cross")
+    assert view(run).state.group != group.id
 
 
 def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:

@@ -221,7 +221,12 @@ def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(vie
         decoded = decode_view(encode_view(view, replace(START, pins=pins)))
         rows = {f"token 0 self {layer} q{token}" for layer in range(2) for token in tokens}
         assert set(decoded.parts) == {"picture 0 self 0", "picture 0 self 1", "image 0 self", *rows}
-        assert decoded.header["base"]["groups"][0][0]["image"] == {"grid": [2, 3], "special": 1}
+        assert decoded.header["base"]["groups"][0][0]["image"] == {
+            "grid": [2, 3],
+            "special": 1,
+            "queries": True,
+            "levels": [],
+        }
         assert decoded.header["base"]["groups"][0][1]["image"] is None
         assert torch.equal(decoded.parts["image 0 self"], torch.from_numpy(group.image.pixels))  # type: ignore[union-attr]
         for layer in range(2):

@@ -103,15 +103,3 @@ class DualEncoder(TextKind):
     def pools_patches(self) -> bool:
         """Whether a head of attention makes one vector of the patches, in place of a class token."""
         return hasattr(self.model.vision_model, "head")
-
-    def pooling_weights(self, result: Any) -> Float[Tensor, "heads patches"]:
-        """What each head of the pooling of a SigLIP gives to each patch: rows that sum to 1.
-
-        One learned query, the probe, attends to all patches after the last layer (Zhai 2022, "Scaling Vision
-        Transformers", section 2.2).
-        """
-        if not self.pools_patches:
-            raise ValueError(f"pooling_weights: expected a model that pools patches, got {self.model_name}")
-        head, states = self.model.vision_model.head, result.vision_model_output.last_hidden_state
-        _, weights = head.attention(head.probe, states, states, need_weights=True, average_attn_weights=False)
-        return weights[0, :, 0].float().cpu()

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from viz_core.hub.kinds.base import ConfigFacts, Head, InputControl, ModelKind
 from viz_core.hub.runs.pictures import PictureInput, load_image_processor
-from viz_core.hub.runs.run import HubRun, RunInputs
+from viz_core.hub.runs.run import HubRun, RunInputs, name_outside
 from viz_core.hub.store import HubError
 from viz_core.hub.store.files import LocalModel
 
@@ -69,8 +69,8 @@ class Vision(ModelKind):
             raise
         except ValueError as error:
             raise HubError("The model cannot take this picture: {detail}", detail=str(error)) from None
-        sizes = {(call.source.shape[0], call.num_queries, call.num_keys) for call in trace}
-        if len(sizes) > 1 or next(iter(sizes))[0] != 1:
+        sizes = {(call.source.shape[0], call.num_queries, call.num_keys) for call in trace if not name_outside(call)}
+        if len(sizes) != 1 or next(iter(sizes))[0] != 1:
             raise HubError(_NO_GRID, name=self.model_name)
         tokens = self.processor.tokens(next(iter(sizes))[2], grid)
         output, labels = self.output_of(result)

@@ -60,7 +60,7 @@ class Maps:
     """The attention maps of one kind: one call a layer, the same tokens in all.
 
     Attributes:
-        id: "encoder-self", "decoder-self", "decoder-cross", or "vision-self".
+        id: "encoder-self", "decoder-self", "decoder-cross", "vision-self", or "vision-head-cross" of a pooling head.
         query_tokens: one for each row. Row i of a decoder that translates is the step that writes its token.
         key_tokens: one for each column; the first is SINK where the model has learned sinks.
         calls: first layer to last.
@@ -153,7 +153,8 @@ class HubRun:
         """The trace sorted by kind, each kind with its tokens, in the order of the first calls."""
         kinds: dict[str, list[AttentionCall]] = {}
         for call in self.trace:
-            kinds.setdefault(f"{call.stack}-{call.kind}", []).append(call)
+            name = name_outside(call)
+            kinds.setdefault("-".join(filter(None, (call.stack, name[:16], call.kind))), []).append(call)
         two_stacks = bool(self.decoder_tokens)
         patches = () if self.frame is None else self.frame.tokens
         sides = {
@@ -163,12 +164,30 @@ class HubRun:
         }
         found = []
         for id_, calls in kinds.items():
-            queries, keys = sides.get(id_, (self.tokens, self.tokens))
+            read = patches if calls[0].stack == "vision" else self.tokens
+            queries, keys = sides.get(id_, (read, read))
+            if name := name_outside(calls[0]):
+                queries = _tokens(name, queries, calls[0].num_queries)
+                keys = _tokens("key", keys, calls[0].num_keys)
             if all(call.num_keys == len(keys) + 1 for call in calls):
                 keys = (SINK, *keys)
-            frame = self.frame if id_ == "vision-self" else None
+            frame = self.frame if calls[0].stack == "vision" else None
             found.append(Maps(id_, queries, keys, tuple(sorted(calls, key=lambda call: call.layer)), frame))
         return tuple(found)
+
+
+def name_outside(call: AttentionCall) -> str:
+    """Return how a call outside of the lists of layers is called: "head" of "vision.head.cross"; "" of a layer's."""
+    parts = call.site.partition("@")[0].split(".")
+    return "" if any(part.isdecimal() for part in parts) else "-".join(parts[1:-1]).lower().replace("_", "-")
+
+
+def _tokens(name: str, tokens: tuple[Token, ...], count: int) -> tuple[Token, ...]:
+    """Return tokens if they are as many, else so many of the name: what a pooling head asks with is no token."""
+    if len(tokens) == count:
+        return tokens
+    names = [name if count == 1 else f"{name} {number + 1}" for number in range(count)]
+    return tuple(Token(-1, each, each, special=True) for each in names)
 
 
 Opened_co = TypeVar("Opened_co", covariant=True)
