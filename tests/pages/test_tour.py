@@ -82,6 +82,7 @@ def test_a_step_opens_on_what_it_says(visits: Visits, step: Step) -> None:
     sent, question = payload["steps"][step.number - 1], step.question("en")
     assert (sent["question"], sent["shown"]) == (question.question, question.why)
     assert question.answers[sent["right"]].mark == "x"
+    assert tuple(sent["hides"]) == step.hides
 
 
 def test_what_it_says_of_heads_is_so() -> None:

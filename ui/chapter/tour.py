@@ -1,8 +1,8 @@
 """The guided tour: steps through the chapters, each a link that sets the page's state, and a question about it.
 
 The steps are in assets/tour/steps.toml, their questions in the words of the tour. A bar at the bottom of the window
-(assets/components/tour) asks, hides what the question is about until the reader has guessed, and links one step to the
-next; `?tour=3` in the URL shows it at the third.
+(assets/components/tour) asks, hides what answers it until the reader has guessed, and links one step to the next;
+`?tour=3` in the URL shows it at the third.
 """
 
 from __future__ import annotations
@@ -39,6 +39,7 @@ class Step:
         place: key of the element that the step is about.
         state: the page's query parameters.
         part: of the place, shown where the window is too low for all of it; "" for its beginning.
+        hides: CSS selectors of what in the place answers the question; all of it if there are none.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Step:
     place: str
     state: Mapping[str, str]
     part: str = ""
+    hides: tuple[str, ...] = ()
 
     @property
     def address(self) -> dict[str, str]:
@@ -73,7 +75,15 @@ def steps() -> tuple[Step, ...]:
     with reading(STEPS):
         rows = tomllib.loads(STEPS.read_text(encoding="utf-8"))["step"]
         return tuple(
-            Step(number, row["name"], row["chapter"], row["place"], row["address"], row.get("part", ""))
+            Step(
+                number,
+                row["name"],
+                row["chapter"],
+                row["place"],
+                row["address"],
+                row.get("part", ""),
+                tuple(row.get("hides", ())),
+            )
             for number, row in enumerate(rows, start=1)
         )
 
@@ -104,6 +114,7 @@ def _sent(step: Step) -> dict[str, object]:
         "link": step.link,
         "place": step.place,
         "part": step.part,
+        "hides": step.hides,
         "question": question.question,
         "answers": [answer.text for answer in question.answers],
         "right": [answer.mark for answer in question.answers].index("x"),

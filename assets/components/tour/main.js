@@ -1,6 +1,6 @@
 // The guided tour: a bar at the bottom of the window leads from chapter to chapter (ui/chapter/tour.py). At each step it
-// asks first: what the question is about is hidden until the reader has guessed or asked to see it. Guesses are kept in
-// memory until the tour is left.
+// asks first: what answers the question is hidden until the reader has guessed or asked to see it, and the figure around
+// it is not. Guesses are kept in memory until the tour is left.
 //
 // Each step is a URL. It is opened as by the Back button: Streamlit opens its chapter, and every control takes its value
 // from the URL. So Back goes through the steps, and a step can be shared.
@@ -116,7 +116,8 @@ const GAP = 8; // px, between the element and the bar
 
 let timer;
 let growth; // watches the page once the element has come to rest
-let rule; // the style that hides an element
+const HIDDEN = "visibility: hidden !important; opacity: 0 !important"; // what is in it may be visible by itself
+const hidden = { key: "", parts: [], timer: 0 }; // what is hidden now
 
 /**
  * Scroll to the element with this key until it stays there, then call `rests`; from then on follow it where the page
@@ -152,18 +153,43 @@ function stopBringing() {
 
 /** The element, marked as that of the step; nothing else is. */
 function mark(key) {
-  const place = key && document.querySelector(`.stMainBlockContainer .st-key-${CSS.escape(key)}`);
+  const place = key && placeOf(key);
   for (const node of document.querySelectorAll("[data-toured]")) if (node !== place) delete node.dataset.toured;
   if (place) place.dataset.toured = "";
   return place;
 }
 
-/** Hide the content of the element with this key, and of no other: by a rule, since Streamlit makes elements anew. */
-function hide(key) {
-  rule ??= document.head.appendChild(document.createElement("style"));
+/**
+ * Hide these parts, CSS selectors, of the element with this key, or all of it where none is named; of no other.
+ * By rules, since Streamlit makes elements anew; those in components come late, each with a tree of its own.
+ */
+function hide(key, parts = []) {
+  clearInterval(hidden.timer);
+  const before = hidden.key && placeOf(hidden.key);
+  if (before) before.inert = false;
+  document.querySelector("style.tour-hides")?.remove();
+  for (const root of before ? rootsIn(before) : []) root.querySelector("style.tour-hides")?.remove();
+  Object.assign(hidden, { key, parts });
+  if (!key) return;
   const place = `.st-key-${CSS.escape(key)}`;
-  rule.textContent = key && `${place} > * { visibility: hidden; opacity: 0 } ${place} { --tour-question: "?"; position: relative }`;
+  const named = parts.map((part) => `${place} ${part}`).join(", ") || `${place} > *`;
+  document.head.append(element("style", "tour-hides", {}, `${named} { ${HIDDEN} } ${place} { --tour-question: "?"; position: relative }`));
+  hideInside();
+  hidden.timer = setInterval(hideInside, EVERY);
 }
+
+/** Nothing in it can be pointed at, or read aloud: labels say what is hidden. */
+function hideInside() {
+  const place = placeOf(hidden.key);
+  if (!place) return;
+  place.inert = true;
+  for (const root of hidden.parts.length ? rootsIn(place) : []) {
+    if (!root.querySelector("style.tour-hides")) root.append(element("style", "tour-hides", {}, `${hidden.parts.join(", ")} { ${HIDDEN} }`));
+  }
+}
+
+const placeOf = (key) => document.querySelector(`.stMainBlockContainer .st-key-${CSS.escape(key)}`);
+const rootsIn = (place) => [...place.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean);
 
 /**
  * Whether it had to be scrolled, unless it is fully visible: to the bottom, so that controls above it are visible too, or
@@ -188,7 +214,7 @@ function bring(whole, part) {
 
 /** An element of the component in it, by its data-part. */
 const partOf = (whole, part) =>
-  part && [...whole.querySelectorAll("*")].map((node) => node.shadowRoot?.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
+  part && rootsIn(whole).map((root) => root.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
 
 const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";
 
@@ -249,10 +275,12 @@ function render() {
   if (fresh) open();
   const isOpen = !guesses.has(number);
   bar.show(number, tour, toAddress, guesses);
-  if (fresh && document.activeElement === document.body) bar.focus();
+  // On a touch screen the ring of the focus would look like a choice.
+  if (fresh && document.activeElement === document.body && !matchMedia("(hover: none)").matches) bar.focus();
   writeHeight();
-  const { chapter, place, part } = tour.steps[number - 1];
-  hide(isOpen ? place : "");
+  const { chapter, place, part, hides } = tour.steps[number - 1];
+  hide(isOpen ? place : "", hides);
+  document.documentElement.toggleAttribute("data-tour-asks", isOpen);
   if (chapter !== tour.chapter) shown = 0; // its page is loading
   else if (shown !== number) {
     [shown, tries] = [number, 0];
@@ -303,6 +331,7 @@ function close() {
   mark("");
   hide("");
   delete document.documentElement.dataset.touring;
+  delete document.documentElement.dataset.tourAsks;
 }
 
 function pressed(event) {

@@ -35,6 +35,17 @@ _SEEN = """([key, part]) => {
 }"""
 
 
+# Of what a step hides: whether each element is, whether it can be pointed at, and whether the rest of its place is seen.
+_HIDDEN = """([key, parts]) => {
+  const whole = document.querySelector(`.stMainBlockContainer .st-key-${key}`);
+  const roots = [whole, ...[...whole.querySelectorAll('*')].map((each) => each.shadowRoot).filter(Boolean)];
+  const all = parts.length ? roots.flatMap((root) => [...root.querySelectorAll(parts.join())]) : [...whole.children];
+  const seen = (each) => getComputedStyle(each).visibility !== 'hidden';
+  const gone = (each) => !seen(each) && getComputedStyle(each).opacity === '0';
+  return { hidden: all.map(gone), inert: whole.inert, figure: seen(whole.firstElementChild) };
+}"""
+
+
 def expect_step(page: Page, number: int, language: str = "en") -> Step:
     """The bar asks the step's question, its chapter is open, as the step sets it, and its place is in the window."""
     step = steps()[number - 1]
@@ -55,7 +66,12 @@ def expect_question(page: Page, step: Step, language: str = "en") -> None:
     expect(page.locator(".tour-sentence")).to_have_text(question.question)
     expect(page.locator(".tour-answer")).to_have_text([answer.text for answer in question.answers])
     assert question.why not in page.locator(".tour-bar").inner_text()
-    assert page.evaluate(_SEEN, [step.place, step.part])["visibility"] == "hidden"
+    there = [step.place, list(step.hides)]
+    page.wait_for_function(f"(there) => ({_HIDDEN})(there).hidden.length", arg=there)  # a figure is drawn late
+    found = page.evaluate(_HIDDEN, there)
+    assert all(found["hidden"]), step.name
+    assert found["inert"]
+    assert found["figure"] == bool(step.hides), "what is around the answer is seen"
 
 
 def expect_shown(page: Page, step: Step, reply: str, language: str = "en") -> None:
