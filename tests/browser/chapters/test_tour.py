@@ -35,7 +35,7 @@ _SEEN = """([key, part]) => {
 }"""
 
 
-# Of what a step hides: whether each element is, whether it can be pointed at, and whether the rest of its place is seen.
+# Of what a step hides: whether each element is, whether it can be pointed at, and whether the rest is seen.
 _HIDDEN = """([key, parts]) => {
   const whole = document.querySelector(`.stMainBlockContainer .st-key-${key}`);
   const roots = [whole, ...[...whole.querySelectorAll('*')].map((each) => each.shadowRoot).filter(Boolean)];
@@ -280,11 +280,11 @@ def test_a_class_sees_the_sentence_and_all_figures(page: Page, app_url: str) -> 
     expect_to_fill(page, first)
     expect(page.get_by_text("has the largest weight").first).to_be_visible()  # what to look for
 
-    question = page.locator(".st-key-exercise-bottleneck")
+    question = page.locator(".st-key-exercise-bed")
     go_to(page, question)
-    expect(question.get_by_text("this is the bottleneck")).to_have_count(0)
-    question.get_by_text("The last state").click()
-    expect(question.get_by_text("this is the bottleneck")).to_be_visible()
+    expect(question.get_by_text("a weight names a state")).to_have_count(0)
+    question.get_by_text("The full stop").first.click()
+    expect(question.get_by_text("a weight names a state")).to_be_visible()
 
     go_to(page, page.locator(".st-key-part-bahdanau-figure-alike-curves"))  # of a section that nobody has opened
     place = bar.get_by_text(re.compile(r"^\d+ of \d+$"))
