@@ -130,7 +130,8 @@ def attention_forward(
         site = last_site.get()
         if trace is not None and site in trace and isinstance(source := trace[site].source, Projected):
             chooses = indices is not None or _has_indexer(module)
-            trace.put(site, replace(source, has_sink=sinks is not None, covers=covers, chooses=chooses))
+            source = replace(source, has_sink=sinks is not None, covers=covers, chooses=chooses)
+            trace.put(site, replace(source, joins="MergedAttention" in type(module).__name__))
         on_output(trace, output)
     return output.transpose(1, 2).contiguous(), None
 

@@ -122,7 +122,8 @@ class AttentionCall(OfSource):
             return self.self_attention.query_mask
         on_itself = self.kind == "self" or getattr(self.source, "causal", False)
         if on_itself and num_queries <= num_keys:
-            return self.key_mask[:, num_keys - num_queries :]
+            first = 0 if getattr(self.source, "joins", False) else num_keys - num_queries
+            return self.key_mask[:, first : first + num_queries]
         return torch.ones(batch, num_queries, dtype=torch.bool)
 
     def text(self, row: int, on_itself: bool = False, part: int | None = None) -> "AttentionCall":

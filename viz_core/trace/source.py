@@ -128,6 +128,7 @@ class Projected(StoredTensors):
     texts: Int[Tensor, "#batch n"] | None = None  # the number of each token's text, of packed ones
     has_sink: bool = False  # whether the first key is a learned sink
     covers: Int[Tensor, "blocks 2"] | None = None  # of the last keys, which are no tokens: the first token, and the end
+    joins: bool = False  # whether keys of another sequence follow the own ones in one softmax (T5Gemma 2)
     chooses: bool = False  # whether the layer's indexer hides keys that a query may otherwise attend to
     signed: ClassVar[bool] = False
 

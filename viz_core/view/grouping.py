@@ -11,6 +11,7 @@ from PIL.Image import Image
 from torch import Tensor
 
 from viz_core.trace import AttentionCall
+from viz_core.trace.one_text import OneText
 from viz_core.trace.source import Direct
 from viz_core.view.map_group import MapGroup, MapPicture
 
@@ -60,7 +61,47 @@ def group_calls(
                 row,
             )
         )
+        if len(groups[-1].query_tokens) > 1:  # else it may be a step, whose own keys are not known
+            groups += joined_parts(
+                groups[-1], "self part ({share})", "cross part ({share})", other_stack(stack, stacks)
+            )
     return tuple(groups)
+
+
+def joined_parts(group: MapGroup, own: str, other: str, source: str) -> tuple[MapGroup, ...]:
+    """Return two more groups of maps whose softmax is over two sequences, a part each; none for other maps.
+
+    Weights of a part are as they are, and do not sum to 1: labels give the mean share of a row.
+
+    Args:
+        own, other: labels of the two parts, with {share}.
+        source: what the keys of the other part are.
+    """
+    count = len(group.query_tokens)
+    if not all(getattr(call.source, "joins", False) for call in group.calls):
+        return ()
+    if any(bool(call.weights(queries=0)[..., 1:count].any()) for call in group.calls):
+        return ()  # of a step: which keys are its own is not known
+    parts = list[MapGroup]()
+    for name, label, keys in (("self", own, range(count)), ("cross", other, range(count, len(group.key_tokens)))):
+        sites = [f"{call.site.rpartition('.')[0]}.{name}" for call in group.calls]
+        cut = [OneText(call.source, group.row, range(count), keys) for call in group.calls]
+        calls = tuple(map(AttentionCall, sites, cut))
+        share = sum(float(call.weights().sum(dim=-1).mean()) for call in calls) / len(calls)
+        parts.append(
+            replace(
+                group,
+                id=f"{group.id[:26]}-{name}",
+                label=label.format(share=f"{share:.0%}"),
+                key_tokens=group.key_tokens[keys.start : keys.stop],
+                key_words=None,
+                keys_label=source if name == "cross" else group.keys_label,
+                calls=calls,
+                row=0,
+                rows_sum_to_one=False,
+            )
+        )
+    return tuple(parts)
 
 
 def with_picture(groups: Sequence[MapGroup], picture: Image) -> tuple[MapGroup, ...]:

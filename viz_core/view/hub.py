@@ -12,7 +12,7 @@ from viz_core.hub.runs.token_text import token_words
 from viz_core.trace import AttentionCall
 from viz_core.trace.one_text import OneText
 from viz_core.view.components import group_labels
-from viz_core.view.grouping import calls_of_a_size, key_names
+from viz_core.view.grouping import calls_of_a_size, joined_parts, key_names
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.state import ViewState, over_picture
 
@@ -26,7 +26,7 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
 
     Args:
         labels: names "encoder-self", "decoder-self", "decoder-cross", "vision-self", "text", "patches", "source",
-            "written", "read", "text-and-patches" and "sound".
+            "written", "read", "text-and-patches", "sound", and "self-part" and "cross-part" with a {share}.
     """
     groups = []
     for maps in run.maps:
@@ -43,6 +43,9 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
             rows = columns = "text-and-patches"
         queries, keys = (tuple(token.label for token in side) for side in (maps.query_tokens, maps.key_tokens))
         for number, calls in enumerate(calls_of_a_size(maps.calls)):  # several where layers compress keys
+            joins = getattr(calls[0].source, "joins", False) and calls[0].num_keys == len(keys) + len(run.tokens)
+            if joins:
+                keys = (*keys, *(token.label for token in run.tokens))
             fits, again = calls[0].num_keys == len(keys), f"-{number + 1}" if number else ""
             groups.append(
                 MapGroup(
@@ -54,11 +57,14 @@ def hub_groups(run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
                     keys if fits else key_names(calls[0], queries, beside=None),
                     calls,
                     query_words=None if seen else token_words(maps.query_tokens),
-                    key_words=None if seen or not fits else token_words(maps.key_tokens),
+                    key_words=None
+                    if seen or len(maps.key_tokens) != calls[0].num_keys
+                    else token_words(maps.key_tokens),
                     image=seen,
                     provenance=run.made,
                 )
             )
+            groups += joined_parts(groups[-1], labels["self-part"], labels["cross-part"], labels["source"])
     return tuple(groups)
 
 
@@ -93,7 +99,8 @@ def initial_state(groups: Sequence[MapGroup], run: HubRun) -> ViewState:
 
     Where no head has a pattern, or maps are too large to be measured for it, the middle layer.
     """
-    of_layers = [group for group in groups if not name_outside(group.calls[0])] or groups
+    whole = [group for group in groups if group.rows_sum_to_one]
+    of_layers = [group for group in whole if not name_outside(group.calls[0])] or groups
     group = next((group for group in groups if group.id == "decoder-cross"), of_layers[-1])
     if run.sound is not None:
         return ViewState(group.id, *run.sound.aligning[0])

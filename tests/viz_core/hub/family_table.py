@@ -1,7 +1,7 @@
 """The register of families: each is shrunk, run with and without the inspector, and compared; a row each.
 
 `python -m tests.viz_core.hub.family_table` writes the first two parts of docs/architectures.md (`make families`); with
-names, their rows alone. tests/viz_core/hub/test_family_table.py holds a sixth of the table against the models.
+names, their rows alone. tests/viz_core/hub/test_family_table.py holds a third of the table against the models.
 """
 
 from __future__ import annotations

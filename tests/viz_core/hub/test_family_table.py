@@ -1,4 +1,4 @@
-"""A sixth of docs/architectures.md, measured again: families with and without the inspector."""
+"""A third of docs/architectures.md, measured again: families with and without the inspector."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def test_at_least_200_families_run_unchanged() -> None:
     assert max(outputs) < 1e-5
 
 
-@pytest.mark.parametrize("family", sorted(WRITTEN)[::6])
+@pytest.mark.parametrize("family", sorted(WRITTEN)[::3])
 def test_a_family_gives_what_the_table_says(family: str) -> None:
     found, expected = (
         [each.strip() for each in line.split("|")[1:-1]] for line in (measure(family).line(), WRITTEN[family])

@@ -29,6 +29,7 @@ from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, load_hub, restore
 from viz_core.trace import load_trace, record, save_trace, site_of
 from viz_core.view.grouping import group_calls
 from viz_core.view.hub import open_run
+from viz_core.view.requests import MapRequest, Part
 
 IDS = torch.tensor([[5, 6, 7]])
 SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
@@ -260,6 +261,9 @@ def test_keys_before_the_text_are_counted_back_from_it() -> None:
     assert group_calls(trace)[0].key_tokens == tuple("01234")
 
 
+PARTS = slice(0, 2), slice(2, 6)
+
+
 @torch.no_grad()
 def test_one_softmax_over_two_sequences_names_both() -> None:
     text = {**SIZES, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 8, "layer_types": ["full_attention"] * 2}
@@ -276,3 +280,18 @@ def test_one_softmax_over_two_sequences_names_both() -> None:
     assert joint.key_tokens == ("x", "y", *"abcd")
     assert not joint.calls[0].weights(queries=0)[..., 1].any()  # y comes after x
     assert joint.calls[0].weights(queries=0)[..., 2:].all()
+    own, other = group_calls(trace, names)[-2:]
+    weights = joint.calls[1].weights()
+    shares = [
+        float(torch.cat([call.weights() for call in joint.calls])[..., part].sum(dim=-1).mean()) for part in PARTS
+    ]
+    assert (own.label, other.label) == tuple(
+        f"{name} part ({share:.0%})" for name, share in zip(("self", "cross"), shares, strict=True)
+    )
+    assert (own.key_tokens, other.key_tokens) == (("x", "y"), tuple("abcd"))
+    assert [group.calls[1].site for group in (own, other)] == ["decoder.1.self", "decoder.1.cross"]
+    for group, part in zip((own, other), PARTS, strict=True):
+        (sent,) = group.maps.parts([MapRequest(((1, 2),))])
+        assert isinstance(sent, Part)
+        assert torch.equal(torch.from_numpy(sent.array), weights[0, 2, :, part]), "weights of a part are as they were"
+        assert not group.measures
