@@ -74,7 +74,10 @@ _LARGEST = 1e37  # that float32 holds with room to spare
 def weights_figure(
     weights: Float[np.ndarray, " keys"] | None, names: Sequence[tuple[str, str]], labels: Labels
 ) -> go.Figure:
-    """A bar for each key, the first on top, with its value and weight; empty places without weights."""
+    """A bar for each key, the first on top, with its value and weight; empty places without weights.
+
+    Above them is the output, the weighted sum of the values, each as a number: how many letters it has.
+    """
     places = np.arange(len(names), dtype=np.float32)
     given = np.zeros(len(names)) if weights is None else np.minimum(weights, _LARGEST)
     largest = max(1.0, float(np.nan_to_num(given).max()))  # more than 1 where the formula is broken
@@ -91,6 +94,10 @@ def weights_figure(
         customdata=hover,
     )
     shown = [labels["pair"].format(key=_short(key), value=_short(value)) for key, value in _escaped(names)]
+    if weights is not None and np.isfinite(weights).all():
+        corner = {"xref": "paper", "x": 1, "xanchor": "right", "yref": "paper", "y": 1, "yanchor": "bottom"}
+        text = _output(weights, [len(value) for _, value in names], labels)
+        figure.add_annotation(text=text, showarrow=False, **corner)
     return lay_out(
         figure,
         labels["weight"],
@@ -105,6 +112,14 @@ def weights_figure(
         bargap=0.35,
         meta=named_parts(y="key value"),
     )
+
+
+def _output(weights: Float[np.ndarray, " keys"], lengths: Sequence[int], labels: Labels) -> str:
+    """The weighted sum of the values' lengths, with its two largest terms written out."""
+    largest = sorted(np.argsort(-weights, kind="stable")[:2].tolist())
+    terms = " + ".join(f"{_number(float(weights[place]))} × {lengths[place]}" for place in largest)
+    rest = " + …" if len(lengths) > len(largest) else ""
+    return labels["output-sum"].format(sum=f"{terms}{rest}", total=f"{float(weights @ np.array(lengths)):.2f}")
 
 
 def _number(weight: float) -> str:

@@ -125,6 +125,7 @@ def rotation_figure(
     pair: int,
     labels: Labels,
     with_move: bool = True,
+    words: Sequence[str] = (),
 ) -> go.Figure:
     """One pair on the unit circle: p_i, the turn, and p_(i + offset), which M p_i hits; or p_i alone.
 
@@ -135,13 +136,14 @@ def rotation_figure(
         rotated: the pair of M p_i.
         turn: offset times omega_j, radians.
         labels: "turn" says how far that is.
+        words: of a sentence; the first is at position 0.
     """
     start, arrived = path[0], path[-1]
     end = position + (len(path) - 1) * (1 if turn >= 0 else -1)
     figure = go.Figure()
     _line(figure, _CIRCLE, QUIET, 1.5)
     if with_move:
-        _add_turn(figure, path, turn, (position, end), labels)
+        _add_turn(figure, path, turn, (position, end), labels, words)
     hands = [(start, QUERIES, "position"), (arrived, KEYS, "offset")] if with_move else [(start, QUERIES, "position")]
     for hand, colour, part in hands:
         _line(figure, np.stack([np.zeros(2), hand]), colour, 4, arrow=True, part=part)
@@ -160,7 +162,8 @@ def rotation_figure(
         )
     labelled = zip(_apart(start, arrived if with_move else -start), (QUERIES, KEYS), (position, end), strict=True)
     for (x, y), colour, where in list(labelled)[: len(hands)]:
-        text = f"<b>{labels['hand'].format(position=_minus(where))}</b>"
+        word = f"<br>{words[where]}" if 0 <= where < len(words) else ""
+        text = f"<b>{labels['hand'].format(position=_minus(where))}</b>{word}"
         figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
     sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
     return lay_out(
@@ -168,8 +171,11 @@ def rotation_figure(
     )
 
 
-def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int], labels: Labels) -> None:
-    """The places between both positions, and the angle from one to the other."""
+def _add_turn(
+    figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int], labels: Labels, words: Sequence[str]
+) -> None:
+    """The places between both positions, with their words, and the angle from one to the other."""
+    between = np.linspace(*ends, len(path)).round().astype(int).tolist()
     traces.dots(
         figure,
         path[:, 0],
@@ -177,6 +183,9 @@ def _add_turn(figure: go.Figure, path: Rows, turn: float, ends: tuple[int, int],
         QUIET,
         labels["between"],
         hover="p<sub>%{customdata}</sub>: %{x:.4f}, %{y:.4f}",
+        mode="markers+text",
+        text=[words[place] if 0 <= place < len(words) and place not in ends else "" for place in between],
+        textposition="middle right",
         size=5,
         legendrank=1002,
         customdata=np.linspace(*ends, len(path), dtype=np.float32),

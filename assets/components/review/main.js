@@ -125,6 +125,7 @@ function renderStates(view) {
     const until = state === "known" ? date.format(new Date(dueAt(answers[id]))) : "";
     chip.textContent = fillIn(data.words[`state-${state}`], { idea, date: until });
   }
+  openFirst(view, due);
   const known = questions.filter(({ id }) => stateOf(answers[id], now) === "known").length;
   const waiting = questions.filter(({ id }) => stateOf(answers[id], now) === "due").length;
   parts.summary.textContent = fillIn(data.words.summary, { known, all: questions.length, due: waiting });
@@ -138,6 +139,15 @@ function renderStates(view) {
   parts.due.disabled = !waiting;
   parts.forget.textContent = view.forgotten ? data.words.undo : data.words.forget;
   parts.forget.disabled = !view.forgotten && !Object.keys(answers).length;
+}
+
+/** The page begins with two questions: on the first chapter of which any is due, or else new. */
+function openFirst(view, due) {
+  if (view.opened) return;
+  view.opened = true;
+  const chips = [...view.chips.values()];
+  const first = chips.find(({ details }) => due.has(details)) ?? chips.find(({ chip }) => chip.dataset.state === "new");
+  if (first) first.details.open = true;
 }
 
 export default viewComponent(createView, (view, data) => {
