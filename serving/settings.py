@@ -16,7 +16,7 @@ from serving.environment import usable_cores, usable_memory
 HOSTED_TOKENS = 2048
 HOSTED_CHARACTERS = 20_000
 HOSTED_CACHE_MB = 256
-MAX_WORKERS = 8
+MAX_WORKERS, MAX_PROCESSES = 8, 4
 PAGES_MB, WORKER_MB = 1024, 700  # memory of the pages' process and of a worker, without larger models of the lab
 _TERABYTE = 2**20  # in MB: no machine has more
 SLOTS_A_WORKER = 4  # sentences that wait together are translated together
@@ -88,6 +88,13 @@ class Settings(BaseSettings):
         le=256,
         description=f"processes that models run in, each on one thread; one for each core, at most {MAX_WORKERS} and "
         "as many as fit into the memory, where hosted, else 0: in the process of the pages",
+    )
+    processes: int = Field(
+        default_factory=lambda before: min(usable_cores(), MAX_PROCESSES) if before["hosted"] else 1,
+        ge=1,
+        le=64,
+        description="processes of pages behind HAProxy, between which the limits below are divided; one for each core, "
+        f"at most {MAX_PROCESSES}, where hosted and HAProxy is installed, else 1",
     )
     slots: int = Field(
         default_factory=lambda before: SLOTS_A_WORKER * before["workers"] or 2,

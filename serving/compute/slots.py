@@ -15,6 +15,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Hashable, Iterator
+from contextlib import contextmanager
 from contextvars import ContextVar
 from functools import wraps
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -124,14 +125,12 @@ class Job:
         start = self._started = self._slots.clock()
         outcome = "done"
         self.timer = CpuTimer(self.cpu_limit)
-        token = _in_slot.set(self)
         try:
-            with interruptible(self.check):
+            with working_for(self.client, self.timer), interruptible(self.check):
                 self._value = work() if work is not None else None
         except BaseException as error:  # raised by `result`; the slot goes on
             self._error, outcome = error, type(error).__name__
         finally:
-            _in_slot.reset(token)
             self.cpu_seconds = self.timer.seconds
             observer = self._slots.observer
             observer.observe_wait(self.kind, start - self._submitted)
@@ -298,17 +297,27 @@ def in_slot() -> bool:
 
 def client_in_slot() -> Client:
     """Return whose job runs here; nobody's outside of a slot."""
-    job = _in_slot.get()
-    return NOBODY if job is None else job.client
+    found = _in_slot.get()
+    return NOBODY if found is None else found[0]
 
 
 def timer_in_slot() -> CpuTimer | None:
     """Return what counts the processor seconds of the job that runs here; None outside of a slot."""
-    job = _in_slot.get()
-    return None if job is None else job.timer
+    found = _in_slot.get()
+    return None if found is None else found[1]
 
 
-_in_slot: ContextVar[Job | None] = ContextVar("in_slot", default=None)
+@contextmanager
+def working_for(client: Client, timer: CpuTimer | None = None) -> Iterator[None]:
+    """Have this code count as running in a slot, for this client."""
+    token = _in_slot.set((client, timer))
+    try:
+        yield
+    finally:
+        _in_slot.reset(token)
+
+
+_in_slot: ContextVar[tuple[Client, CpuTimer | None] | None] = ContextVar("in_slot", default=None)
 
 
 Instance = TypeVar("Instance")

@@ -26,7 +26,6 @@ from torch import Tensor
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError
-from serving.requests.hub import bring_libraries
 from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTranslator
 from serving.runners.remote import ModelServer
 from serving.settings import settings
@@ -102,19 +101,15 @@ def server() -> ModelServer:
     return ModelServer(registry(), LRUCache(_MAX_RESULTS, cache_bytes))
 
 
-def load_shipped() -> None:
-    """Load the models that ship and the lab's libraries, to be shared by forks.
-
-    A model that cannot be loaded says so when it is asked for.
-    """
+def load_shipped(models: ModelRegistry) -> None:
+    """Load the models that ship, to be shared by forks; one that cannot be loaded says so when it is asked for."""
     torch.set_num_threads(1)
-    bring_libraries()
     for card in available(task="translation"):
         with suppress(ValueError):
-            registry()(ShippedTranslator(card.name))
+            models(ShippedTranslator(card.name))
     for card in available(task="classification"):
         with suppress(ValueError):
-            registry()(ShippedClassifier(card.name))
+            models(ShippedClassifier(card.name))
     gc.collect()
     gc.freeze()  # a collection would write to every object, and so copy it
 
@@ -148,7 +143,7 @@ def run(packed: bytes) -> bytes:
     except BaseException as error:  # a Rust library's panic is not an Exception, and the caller waits for a result
         results = [Result(error, raised=True)] * len(calls)
     share = timer.seconds / len(calls)
-    return pickle.dumps([_packed(one._replace(cpu_seconds=share)) for one in results])
+    return pickle.dumps([pack_result(one._replace(cpu_seconds=share)) for one in results])
 
 
 def _values(models: ModelServer, calls: list[Call]) -> list[Any]:
@@ -160,8 +155,8 @@ def _values(models: ModelServer, calls: list[Call]) -> list[Any]:
     return [getattr(models, method)(subject, *args, **kwargs)]
 
 
-def _packed(result: Result) -> bytes:
-    """A pickled result; an error that cannot be pickled is replaced by its text."""
+def pack_result(result: Result) -> bytes:
+    """Return a pickled result; an error that cannot be pickled is replaced by its text."""
     try:
         packed = pack(result)
         if result.raised:

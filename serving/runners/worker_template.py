@@ -5,6 +5,8 @@ import os
 # Before the libraries that read them are imported.
 os.environ.update(dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1"))
 
-from serving.runners.worker import load_shipped
+from serving.requests.hub import bring_libraries
+from serving.runners.worker import load_shipped, registry
 
-load_shipped()  # with the libraries of the lab, which would take 6 s of the first visitor to each worker
+bring_libraries()  # of the lab, which would take 6 s of the first visitor to each worker
+load_shipped(registry())

@@ -29,6 +29,7 @@ from viz_core.view.map_group import MapGroup
 if TYPE_CHECKING:
     from serving.requests.hub import HubVisionSpec
     from serving.requests.lab import HubOffer
+    from serving.runners.shared_pool import PoolClient
     from serving.runners.worker_pool import WorkerPool
 
 
@@ -51,11 +52,20 @@ def runner() -> Runner:
 
 
 @singleton
-def workers() -> WorkerPool:
-    """Return the pool of worker processes that models run in, if they run in any."""
+def workers() -> WorkerPool | PoolClient:
+    """Return the pool of worker processes that models run in, if they run in any: of this process, or of several."""
+    from serving.runners.shared_pool import PoolClient
     from serving.runners.worker_pool import WorkerPool
 
-    return WorkerPool(settings().workers)
+    return PoolClient(_shared_pool[0]) if _shared_pool else WorkerPool(settings().workers)
+
+
+_shared_pool: list[str] = []  # its address
+
+
+def share_pool(address: str) -> None:
+    """Have this process use the pool at an address."""
+    _shared_pool[:] = [address]
 
 
 def end_workers() -> None:
