@@ -9,7 +9,9 @@ RUN python -m venv /venv \
     && /venv/bin/pip install --no-cache-dir ${TORCH_INDEX:+--extra-index-url "$TORCH_INDEX"} -r requirements-serve.txt
 
 FROM python:3.11-slim-bookworm@sha256:a36c24f9cbdf4fd0f52d67f0823eeac19c2028c637cecc392d97f980d4fec56b
-RUN useradd --uid 1000 --create-home atlas
+RUN apt-get update && apt-get install -y --no-install-recommends haproxy=2.6.* \
+    && rm -rf /var/lib/apt/lists/* \
+    && useradd --uid 1000 --create-home atlas
 COPY --from=packages /venv /venv
 WORKDIR /app
 COPY app.py hosted.py LICENSE README.md ./

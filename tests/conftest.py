@@ -29,6 +29,8 @@ from viz_core.pretrained import Translator, load  # noqa: E402
 # The tests' tensors are small: a second thread costs more than it brings, and sums keep their order on any machine.
 torch.set_num_threads(1)
 os.environ["ATLAS_THREADS"] = "1"
+# A public server is one process, whose metrics are all there are, but for the tests of several.
+os.environ["ATLAS_PROCESSES"] = "1"
 # No test fails because the machine is busy: no time limit applies unless a test sets one.
 os.environ["ATLAS_MAX_SECONDS"] = os.environ["ATLAS_WAIT_SECONDS"] = "1800"
 # The same holds for hypothesis; in continuous integration it draws the same examples each time.
@@ -49,9 +51,9 @@ _TESTS = Path(__file__).parent
 # of the site.
 _SLOW = tuple(
     "attacks/ recipes/ test_contributing test_deployment test_documentation_site "
-    "test_packaging browser/chapters/ browser/test_static serving/http/test_proxy serving/process/test_stopping "
-    "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family viz_core/trace/test_compiled "
-    "viz_core/trace/test_peer".split()
+    "test_packaging browser/chapters/ browser/test_static serving/http/test_proxy serving/process/test_processes "
+    "serving/process/test_stopping static_site/test_build viz_core/accelerator/ viz_core/hub/test_family "
+    "viz_core/trace/test_compiled viz_core/trace/test_peer".split()
 )
 # A file that is renamed would quietly join `make test`, which has not installed what it needs.
 assert all(any(_TESTS.glob(f"{start.rstrip('/')}*")) for start in _SLOW)

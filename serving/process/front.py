@@ -16,7 +16,7 @@ from contextlib import suppress
 from serving.settings import Settings
 from serving.uvicorn_internals.limits import Limits
 
-COOKIE = "ATLAS_PROCESS"
+COOKIE = "atlas-process"
 TRUSTED = "FORWARDED_ALLOW_IPS"
 """The variable in which uvicorn finds the proxies that it trusts."""
 

@@ -13,6 +13,7 @@ import threading
 import time
 from contextlib import suppress
 from multiprocessing.connection import Client, Connection, Listener
+from pathlib import Path
 from typing import Any
 
 from serving.compute.slots import AbandonedError, BusyError, client_in_slot, timer_in_slot, working_for
@@ -28,6 +29,7 @@ _BACKLOG = 128  # connections that may wait to be accepted
 def serve_pool(address: str, count: int) -> None:
     """Serve a pool of `count` workers at a socket of the file system until SIGTERM, which raises SystemExit."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
+    Path(address).unlink(missing_ok=True)  # of a process that was killed
     pool = WorkerPool(count)
     try:
         with Listener(address, "AF_UNIX", _BACKLOG) as listener:

@@ -250,7 +250,7 @@ def measure_all(server: Server, operations: str, seconds: float, way: str) -> tu
 def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
     """The lines of all floods, directly and through the shipped proxy, and whether all of them held."""
     operations = f"127.0.0.1:{free_port()}"
-    settings = {"ATLAS_WORKERS": "0", "ATLAS_METRICS": operations}
+    settings = {"ATLAS_PROCESSES": "1", "ATLAS_WORKERS": "0", "ATLAS_METRICS": operations}
     with tempfile.TemporaryDirectory() as name, running(Path(name), HOSTED, settings) as server:
         while send_request(server.url, "GET", "/readyz")[0] != 200:
             time.sleep(0.5)

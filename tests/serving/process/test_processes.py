@@ -1,0 +1,189 @@
+"""A public server in two processes of pages: a browser stays with one, and one that dies takes nobody else along."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import time
+import urllib.request
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+import pytest
+from playwright.sync_api import Browser, Page, expect
+from websockets.sync.client import connect
+from websockets.typing import Subprotocol
+
+from benchmarks.serving import HOSTED, free_port, start, wait_until_healthy
+from serving.process.front import COOKIE, find_haproxy
+from tests.attacks.over_http import send_request
+from tests.browser.conftest import browser
+from tests.viz_core.images.hostile_pictures import GOOD
+from viz_core.pretrained import load_translator
+
+__all__ = ["browser"]
+
+pytestmark = [
+    pytest.mark.attack("disorder"),
+    pytest.mark.skipif(find_haproxy() is None, reason="no HAProxy here, without which one process serves all pages"),
+]
+SLOW, TIMEOUT = 60_000, 300.0
+LINE = "An English sentence"
+COUNT = 2
+
+
+@dataclass(frozen=True)
+class Server:
+    """The address of a server in two processes, its first process, its log, and the first port of its metrics."""
+
+    url: str
+    parent: psutil.Process
+    log: Path
+    operations: int
+
+    def sessions(self, number: int) -> int:
+        """Visitors of one of the processes."""
+        address = f"http://127.0.0.1:{self.operations + number}/metrics"
+        with suppress(OSError), urllib.request.urlopen(address, timeout=60) as answer:
+            return int(float(re.findall(r"^atlas_sessions (\S+)$", answer.read().decode(), re.M)[0]))
+        return -1
+
+    def process(self, number: int) -> psutil.Process:
+        """The process of pages that serves these metrics."""
+        for child in self.parent.children():
+            if any(one.laddr.port == self.operations + number for one in child.net_connections()):
+                return child
+        raise AssertionError(f"no process {number}")
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    end = time.monotonic() + TIMEOUT
+    while not true():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+def two_ports() -> int:
+    """A free port before a free port."""
+    while True:
+        port = free_port()
+        with suppress(OSError, OverflowError), socket.socket() as second:
+            second.bind(("127.0.0.1", port + 1))
+            return port
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    folder, operations = tmp_path_factory.mktemp("processes"), two_ports()
+    settings = {"ATLAS_PROCESSES": str(COUNT), "ATLAS_WORKERS": "1", "ATLAS_METRICS": f"127.0.0.1:{operations}"}
+    process, url = start(folder, HOSTED, settings)
+    log = folder / "server.log"
+    try:
+        for number in range(COUNT):
+            wait_until_healthy(f"http://127.0.0.1:{operations + number}", process, log, "/readyz")
+        wait_until_healthy(url, process, log, "/readyz")
+        yield Server(url, psutil.Process(process.pid), log, operations)
+    finally:
+        process.terminate()
+        process.wait(timeout=60)
+
+
+@contextmanager
+def at(browser: Browser, server: Server, number: int) -> Iterator[Page]:
+    """A window of a browser that has been to this process before."""
+    context = browser.new_context()
+    context.add_cookies([{"name": COOKIE, "value": str(number), "url": server.url}])
+    page = context.new_page()
+    page.set_default_timeout(SLOW)
+    yield page
+    context.close()
+
+
+def cookie(page: Page) -> str:
+    return next(one["value"] for one in page.context.cookies() if one["name"] == COOKIE)
+
+
+def expect_translation(page: Page, text: str) -> None:
+    made = load_translator("transformer-en-fr", device="cpu").translate(text)
+    expect(page.get_by_role("heading", name=made.text)).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
+
+
+def test_page_socket_upload_and_media_of_a_browser_come_to_one_process(browser: Browser, server: Server) -> None:
+    for number in range(COUNT):
+        with at(browser, server, number) as page:
+            page.goto(f"{server.url}/vision-transformer?vt-source=Upload")
+            content = {"name": "a.png", "mimeType": "image/png", "buffer": GOOD["one pixel"][0]}
+            with page.expect_response(lambda response: response.request.method == "PUT") as sent:
+                page.locator("input[type=file]").set_input_files([content])  # type: ignore[list-item]
+            assert sent.value.ok
+            expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
+            page.goto(f"{server.url}/scoring-functions?open-all=true")
+            with page.expect_download() as download:
+                page.locator(".st-key-download-csv button").first.click()
+            assert download.value.path().stat().st_size > 100
+            assert cookie(page) == str(number)
+            wait_until(lambda number=number: server.sessions(number) == 1)  # type: ignore[misc]
+            assert server.sessions(1 - number) == 0
+        wait_until(lambda number=number: server.sessions(number) == 0)  # type: ignore[misc]
+
+
+def test_newcomers_are_shared_out_and_a_session_of_another_process_is_a_new_one(server: Server) -> None:
+    protocols = [Subprotocol(one) for one in ("streamlit", "none", "00000000-0000-4000-8000-000000000000")]
+    address = f"{server.url.replace('http', 'ws', 1)}/_stcore/stream"
+    with connect(address, subprotocols=protocols, proxy=None), connect(address, subprotocols=protocols, proxy=None):
+        wait_until(lambda: [server.sessions(number) for number in range(COUNT)] == [1, 1])
+
+
+def test_visitors_of_a_process_that_is_killed_go_on_with_another(browser: Browser, server: Server) -> None:
+    closed: list[str] = []
+    with at(browser, server, 0) as page, at(browser, server, 1) as other:
+        other.on("websocket", lambda found: found.on("close", lambda _: closed.append(found.url)))
+        for each in (page, other):
+            each.goto(f"{server.url}/transformer?head=cross.1.3")
+            each.get_by_role("textbox", name=LINE).fill("I lost my way.")
+            each.get_by_role("textbox", name=LINE).press("Enter")
+            expect_translation(each, "I lost my way.")
+        page.get_by_role("textbox", name=LINE).fill("I lost my bag.")  # typed, and not sent yet
+        killed = server.process(0)
+        killed.kill()
+        status, headers, _ = send_request(server.url, "GET", "/healthz", headers={"Cookie": f"{COOKIE}=0"})
+        assert (status, f"{COOKIE}=1" in headers["set-cookie"]) == (200, True), "another answers, and keeps the browser"
+        wait_until(lambda: server.sessions(0) + server.sessions(1) == 2)  # by then there may be a new one
+        expect(page.get_by_role("textbox", name=LINE)).to_have_value("I lost my bag.")
+        page.get_by_role("textbox", name=LINE).press("Enter")
+        expect_translation(page, "I lost my bag.")
+        assert "head=cross.1.3" in page.url
+        assert closed == []
+        expect(other.get_by_role("textbox", name=LINE)).to_have_value("I lost my way.")
+        wait_until(lambda: server.sessions(0) >= 0)
+        assert server.process(0).pid != killed.pid
+
+
+def test_the_process_of_the_models_is_replaced_and_what_it_was_asked_is_asked_again(
+    browser: Browser, server: Server
+) -> None:
+    (models,) = {worker.ppid() for worker in server.parent.children(recursive=True)} & {
+        child.pid for child in server.parent.children()
+    }
+    os.kill(models, signal.SIGKILL)
+    with at(browser, server, 0) as page:
+        page.goto(f"{server.url}/transformer?t-text=I+lost+my+house.")
+        expect_translation(page, "I lost my house.")
+
+
+def test_all_processes_end_when_the_first_is_told_to(server: Server) -> None:
+    everyone = server.parent.children(recursive=True)
+    assert len(everyone) >= COUNT + 3
+    server.parent.terminate()
+    assert server.parent.wait(TIMEOUT) == -signal.SIGTERM
+    assert psutil.wait_procs(everyone, TIMEOUT)[1] == []
+    events = [json.loads(line)["event"] for line in server.log.read_text().splitlines() if line.startswith("{")]
+    assert events.count("stopped") == COUNT
+    assert events.count("a process has ended and is started again") == COUNT
