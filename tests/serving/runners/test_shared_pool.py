@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from serving.compute.cache import LRUCache
-from serving.compute.slots import AbandonedError, BusyError, client_in_slot, working_for
+from serving.compute.slots import AbandonedError, BusyError, client_in_slot, timer_in_slot, working_for
 from serving.compute.turns import Client
 from serving.requests.models import ModelRegistry, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
@@ -24,7 +24,7 @@ from serving.runners.shared_pool import PoolClient, serve_pool
 from serving.runners.worker_pool import WorkerPool
 from tests.serving.runners.worker_functions import complain, process, wait_to_be_ended
 from viz_core.pretrained import TextError
-from viz_core.runtime.hooks import interruptible
+from viz_core.runtime.hooks import CpuTimer, interruptible
 
 MODEL = ShippedTranslator("transformer-en-fr")
 CALM = TranslationRequest(MODEL, "He is calm.")
@@ -94,17 +94,23 @@ def test_without_its_process_the_pool_is_busy(tmp_path: Path, monkeypatch: pytes
         PoolClient(str(tmp_path / "nobody")).execute("evaluate_model", MODEL, process)
 
 
-def test_work_is_shared_by_the_address_of_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whichever process of pages a visitor is with."""
-    asked: list[Client] = []
+def test_work_counts_for_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whichever process of pages a visitor is with: the address, and the processor time that is left."""
+    asked: list[tuple[Client, float]] = []
 
     def execute(_pool: WorkerPool, *_call: object) -> None:
-        asked.append(client_in_slot())
+        timer = timer_in_slot()
+        assert timer is not None
+        asked.append((client_in_slot(), timer.left or 0.0))
+        timer.add(2.0)
 
     monkeypatch.setattr(WorkerPool, "execute", execute)
     address = str(tmp_path / "pool")
     monkeypatch.setattr("signal.signal", lambda *_: None)  # threads may not
     threading.Thread(target=serve_pool, args=(address, 1), daemon=True).start()
-    with working_for(Client("198.51.100.7", "a window")):
+    here = CpuTimer(5.0)
+    here.add(1.0)
+    with working_for(Client("198.51.100.7", "a window"), here):
         PoolClient(address).execute("load", MODEL)
-    assert asked == [Client("198.51.100.7", "a window")]
+    assert asked == [(Client("198.51.100.7", "a window"), pytest.approx(4.0, abs=0.5))]
+    assert here.seconds == pytest.approx(3.0, abs=0.5)
