@@ -33,7 +33,7 @@ pytestmark = [
     pytest.mark.attack("disorder"),
     pytest.mark.skipif(find_haproxy() is None, reason="no HAProxy here, without which one process serves all pages"),
 ]
-SLOW, TIMEOUT = 60_000, 300.0
+SLOW, TIMEOUT = 180_000, 300.0
 LINE = "An English sentence"
 COUNT = 2
 
