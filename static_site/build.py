@@ -6,16 +6,19 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.chapter_pages import projection_page, review_page, sinusoids_page, walk_page
+from static_site.chapter_pages import projection_page, recorded_chapters, review_page, sinusoids_page, walk_page
 from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
 from static_site.pages import LANGUAGES, Card, Words, card_page, index_page, picture_of, root_page
 from static_site.pages import MODELS as MODELS_OF_PAGES
+from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
+from static_site.recorded_pages import recorded_page
 from viz_core.runtime.assets import ASSETS
 from viz_core.view.components import COMPONENTS, DARK, LIGHT
 
 ROOT = Path(__file__).resolve().parents[1]
+PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"
 MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
 
@@ -52,6 +55,9 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         for name, chapter in (("sinusoidal-encoding", sinusoids_page), ("relative-projection", projection_page)):
             files.add(f"{language}/{name}.html", chapter(words, app))
             cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
+        for name, site in recorded_chapters().items():
+            files.add(f"{language}/{name}.html", recorded_page(files, words, name, site, app))
+            cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
         files.add(f"{language}/review.html", review_page(words, app))
         cards.append(Card("review", words.title("review"), words.of("review", "question")))
         files.add(f"{language}/index.html", index_page(words, cards))
@@ -73,12 +79,13 @@ def _add_scripts(files: SiteFiles) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in ("attention_view", "drawing", "heatmap", "linked_sentences", "review", "shared", "walk"):
+    for part in (*sorted(RECORDED_COMPONENTS | {"drawing", "linked_sentences", "review", "shared", "walk"}),):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (
         f":root {{ color-scheme: light dark; {LIGHT}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {DARK}}} }}\n"
     )
     files.add("style.css", theme + (WEB / "style.css").read_text(encoding="utf-8"))
+    files.add("vendor/plotly.js", PLOTLY.read_bytes())
     files.add("logo.svg", (COMPONENTS / "logo.svg").read_bytes())
     files.add(".nojekyll", "")

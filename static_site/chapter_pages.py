@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import html
 import re
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from static_site.model_pages import CLAIM_WORDS, common_data, example_buttons, input_part, text_area
 from static_site.pages import COMPONENT, Words, html_of, markup_of, pattern_words, read_words, script_words, whole_page
 from static_site.translator import PRESETS, PROBLEMS
+from viz_core.runtime.assets import ASSETS
 
+ROOT = ASSETS.parent
 BASE, WIDTH = 10000, 32
 _NUMBER = re.compile(r"(?<!\\omega_)\{(cos_a|sin_a|minus_sin_a|sin_i|cos_i|sine|cosine|start|turn|end)\}")
 _PROOF = ("product", "written", "addition", "result")
@@ -80,22 +83,33 @@ def _proof_line(words: Words, line: str) -> str:
     )
 
 
-def chapter_page(words: Words, name: str, controls: str, figures: str, data: Mapping[str, Any], app: str) -> str:
-    """The page of a chapter: question, definition, controls, figures, takeaways; its script has the chapter's name."""
+def chapter_page(
+    words: Words, name: str, controls: str, figures: str, data: Mapping[str, Any], app: str, script: str = ""
+) -> str:
+    """The page of a chapter: question, definition, controls, figures, takeaways.
+
+    Args:
+        script: its name, unless it is the chapter's.
+    """
     body = f'<form class="controls" data-part="form" autocomplete="off">{controls}</form>{figures}'
     prefix = "".join(part[0] for part in name.split("-"))  # of the app's query parameters
     question, definition = words.of(name, "question"), html_of(words.of(name, "definition"))
     data = {"prefix": prefix, **data}
+    title = words.title(name)
     return whole_page(
-        words, name, words.title(name), question, body, data, chapter=name, definition=definition, app=app
+        words, script or name, title, question, body, data, chapter=name, definition=definition, app=app, here=name
     )
 
 
-def range_control(words: Words, chapter: str, name: str, low: int, high: int, value: int, step: int = 1) -> str:
-    """A slider with its label and its value, named as the app's control."""
-    label = html.escape(words.label(chapter, name))
-    shown = f'<span><label for="{name}">{label}</label> <output for="{name}"></output></span>'
-    ends = f'min="{low}" max="{high}" step="{step}" value="{value}"'
+def range_control(words: Words, chapter: str, name: str, low: int, high: int, value: int) -> str:
+    """A slider named and labelled as the app's control."""
+    return labelled_range(words.label(chapter, name), name, low, high, value)
+
+
+def labelled_range(label: str, name: str, low: int, high: int, value: int) -> str:
+    """A slider with its label and its value."""
+    shown = f'<span><label for="{name}">{html.escape(label)}</label> <output for="{name}"></output></span>'
+    ends = f'min="{low}" max="{high}" step="1" value="{value}"'
     return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
 
 
@@ -121,12 +135,19 @@ def _numbered(text: str) -> str:
     return re.sub(r"<mtext>@([\w ]+?)@</mtext>", r'<mn data-number="\1"></mn>', made)
 
 
+def recorded_chapters() -> dict[str, Mapping[str, Any]]:
+    """Each chapter that is recorded, by the name in its address: the table `[site]` of its chapter.toml."""
+    tables = {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("pages/*/chapter.toml")}
+    ordered = sorted(tables.items(), key=lambda each: each[1].get("order", 0))
+    return {name.replace("_", "-"): table["site"] for name, table in ordered if "site" in table}
+
+
 NAME = "walk"
 EXAMPLE = "preset.cat"
 PAGES = {"model-lab": "writer"} | {
     name: name for name in ("transformer", "vision-transformer", "sinusoidal-encoding", "relative-projection")
 }
-"""Chapters whose essentials this site has, and where."""
+"""Chapters that this site computes in the browser, and where."""
 LINKS = {
     "embedding": "sinusoidal-encoding",
     "positions": "sinusoidal-encoding",
@@ -166,11 +187,12 @@ def review_page(words: Words, app: str) -> str:
     """The questions on every chapter; answers stay in the browser, as those of the app do."""
     front, sections = read_words("review", words.language)
     names = dict.fromkeys(name[:-2] for name in sections if re.search(r"\.[12]$", name))
+    pages = {name: name for name in recorded_chapters()} | PAGES
     chapters = [
         {
             "name": name,
             "title": words.title(name),
-            "href": f"{PAGES[name]}.html" if name in PAGES else f"{app.rstrip('/')}/{name}" if app else None,
+            "href": f"{pages[name]}.html" if name in pages else f"{app.rstrip('/')}/{name}" if app else None,
             "questions": [_review_question(f"{name}.{number}", sections[f"{name}.{number}"]) for number in (1, 2)],
         }
         for name in names

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import IO, cast
 
 WEB = Path(__file__).parent / "web"
-LARGE = re.compile(r"^models/|\.gz$")
+LARGE = re.compile(r"^models/|\.gz$|^vendor/plotly")
 """Files that a browser keeps when a page loads them; it keeps all others at the first visit to any page."""
 
 

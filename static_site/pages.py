@@ -27,6 +27,9 @@ _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them
 _TO_MEASURE = re.compile(r"\s*\[[^\]]*\]\(#[^)]*\)$", re.MULTILINE)
 """The link at the end of a takeaway, to the measure in the app that shows it."""
+_ICONS = {"check": "✓", "close": "✗"}
+_ICON, _COLOUR = re.compile(r":material/(\w+):"), re.compile(r":(blue|orange|green|red)\[([^\[\]]*)\]")
+"""Signs and colours of the app's texts."""
 _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
 
@@ -63,7 +66,8 @@ def html_of(text: str) -> str:
         formulas.append(_FUNCTION.sub(r'<mspace width="0.14em"/>\1<mspace width="0.14em"/>', mathml))
         return f"FORMULA{len(formulas) - 1}END"
 
-    plain = _TO_PARTS.sub(r"\1", _FORMULA.sub(keep, text))
+    signs = _ICON.sub(lambda found: _ICONS.get(found[1], ""), _FORMULA.sub(keep, text))
+    plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span class="\1">\2</span>', signs))
     return re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], markdown.markdown(plain))
 
 
@@ -80,6 +84,8 @@ _CARD = (
 )
 COMPONENT = "component"
 """The script of pages that show a component of the app with recorded data."""
+RECORDED = "recorded"
+"""The script of pages that show recorded figures of a chapter."""
 _SENTENCE_WORDS = ("sentence", "translation", "head", "item", "attends", "writes", "read")
 _PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
 """Pictures of the app's gallery, of pages that have another name there."""
@@ -233,13 +239,15 @@ def whole_page(
         app: address of the app, or "".
     """
     here = here or name
-    page = here if name == COMPONENT else name
+    page = here if name in (COMPONENT, RECORDED) else name
     about = link = takeaways = ""
     if chapter and app:
         address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
         link = f'<a href="{address}" data-part="in-app">{words.of("site", "in-app")}</a>'
     if chapter:
-        about = f'<p class="note about">{words.of("site", "about")} {link}</p>'
+        about = (
+            f'<p class="note about">{words.of("site", "recorded-figures" if name == RECORDED else "about")} {link}</p>'
+        )
     if definition:
         formula = f'<div class="formula" tabindex="0">{html_of(words.of(chapter, "formula"))}</div>'
         definition = f'<div class="definition">{definition}{formula}</div>'

@@ -224,7 +224,13 @@ def test_links_lead_to_the_site_where_it_shows_the_same(tmp_path: Path) -> None:
     assert opened("transformer?lang=en&t-text=He+is+calm.&t-without=cross-3.4") == (
         "en/transformer.html#text=He+is+calm.&off=cross.2.3"
     )
-    for other in ("transformer?t-break=no-mask", "transformer?present=exercise-aligner", "learning?lang=en"):
+    assert opened("learning?lang=pt-BR") == "pt-BR/learning.html"
+    assert opened("bahdanau?b-step=3") == "en/bahdanau.html#step=2"
+    for other in (
+        "transformer?t-break=no-mask",
+        "transformer?present=exercise-aligner",
+        "learning?lang=en&l-task=copy",
+    ):
         assert opened(other) is None
     course().build(tmp_path, site=f"{SITE}/")
     for language in LANGUAGES:

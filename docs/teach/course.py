@@ -10,9 +10,11 @@ from __future__ import annotations
 import argparse
 import html
 import re
+import tomllib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import markdown
@@ -74,6 +76,10 @@ def static_address(link: str) -> str | None:
     chapter, asked = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
     file, names = STATIC_PAGES.get(chapter, ("", {}))
     language = asked.pop("lang", "en")
+    recorded = _recorded(chapter)
+    if recorded and asked.items() <= {(recorded["control"], value) for value in recorded["values"]}:
+        place = [f"#{key.partition('-')[2]}={recorded['values'].index(value)}" for key, value in asked.items()]
+        return f"{language}/{chapter}.html{''.join(place)}"
     if not file or any(each not in _SHOWN_ANYWAY for each in asked.items() if each[0] not in names):
         return None
     shown = {names[name]: value for name, value in asked.items() if name in names}
@@ -81,6 +87,12 @@ def static_address(link: str) -> str | None:
         group, layer, head = re.split("[-.]", shown["off"])  # a head, counted from 1
         shown["off"] = f"{group}.{int(layer) - 1}.{int(head) - 1}"
     return f"{language}/{file}.html" + (f"#{urlencode(shown)}" if shown else "")
+
+
+def _recorded(chapter: str) -> dict[str, Any]:
+    """The control and its values whose figures the site has of a chapter; nothing where it has none."""
+    path = ROOT / "pages" / chapter.replace("-", "_") / "chapter.toml"
+    return tomllib.loads(path.read_text("utf-8")).get("site", {}) if path.is_file() else {}
 
 
 def items(section: str) -> list[str]:

@@ -51,9 +51,10 @@ export function renderClaim(node, { words }, statement, measured, limit) {
  *
  * @param onChange called with the values by name, at once and at each change
  * @param limits called with the values before each `onChange`, to give {name: {max, step}} of ranges that depend on others
+ * @param address how a value stands in the app's address, by name
  * @param formats how the value of a range is written beside its label, by name; as a number unless given
  */
-export function bindControls(page, onChange, { limits = () => ({}), formats = {} } = {}) {
+export function bindControls(page, onChange, { limits = () => ({}), formats = {}, address = {} } = {}) {
   const form = page.part("form");
   const fields = [...form.elements].filter(({ name }) => name);
   const initial = Object.fromEntries(fields.map(({ name, value }) => [name, value]));
@@ -78,7 +79,7 @@ export function bindControls(page, onChange, { limits = () => ({}), formats = {}
     }
     const changed = Object.entries(now).filter(([name, value]) => String(value) !== initial[name]);
     const link = page.part("in-app");
-    if (link) link.search = new URLSearchParams(changed.map(([name, value]) => [`${page.data.prefix}-${name}`, value]));
+    if (link) link.search = new URLSearchParams(changed.map(([name, value]) => [`${page.data.prefix}-${name}`, address[name]?.(value) ?? value]));
     onChange(now);
     document.documentElement.dataset.ready = "true";
     return changed;

@@ -13,6 +13,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.serving import running
 from benchmarks.static_site import wait_until_ready
+from static_site.chapter_pages import recorded_chapters
 from tests.browser.accessibility import check_everyone_can_use_it, check_it_fits
 from ui.chapter.contents import all_chapters
 from ui.text.words import load_words
@@ -117,6 +118,45 @@ def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str,
     wait_until_ready(alone)
     check_it_fits(alone)
     check_everyone_can_use_it(alone)
+
+
+RECORDED = recorded_chapters()
+
+
+@pytest.mark.parametrize(("name", "language"), [(name, LANGUAGES[i % 3]) for i, name in enumerate(RECORDED)])
+def test_a_recorded_chapter_follows_its_slider_and_everyone_can_use_it(
+    alone: Page, site: str, name: str, language: str
+) -> None:
+    errors: list[str] = []
+    alone.on("pageerror", lambda error: errors.append(str(error)))
+    values, start = RECORDED[name]["values"], RECORDED[name]["start"]
+    alone.goto(f"{site}{language}/{name}.html")
+    figure, slider = alone.locator("[data-part=figure]"), alone.locator("[data-part=form] input")
+    expect(figure).to_have_attribute("data-frame", str(values.index(start)))
+    drawn = figure.locator(".chart[data-drawn], canvas, svg").first
+    expect(drawn).to_be_visible()
+    before = figure.screenshot()
+    slider.press("Home" if values.index(start) else "End")
+    expect(figure).to_have_attribute("data-frame", "0" if values.index(start) else str(len(values) - 1))
+    expect(drawn).to_be_visible()
+    alone.wait_for_timeout(300)
+    assert figure.screenshot() != before
+    alone.locator(".prediction summary").click()
+    expect(alone.locator(".prediction details p")).to_be_visible()
+    check_it_fits(alone)
+    check_everyone_can_use_it(alone)
+    assert errors == []
+
+
+def test_a_recorded_chapter_says_what_it_lacks_and_is_there_offline_once_visited(newcomer: Page, site: str) -> None:
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")
+    for file in ("recorded/linear-attention", "vendor/plotly"):
+        newcomer.route(f"**/{file}*", lambda route: route.abort())
+        newcomer.goto(f"{site}en/linear-attention.html")
+        expect(newcomer.get_by_text("The figures could not be loaded. Check your connection")).to_be_visible()
+        newcomer.unroute(f"**/{file}*")
+    newcomer.reload()
+    expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "11")
 
 
 SAME = (

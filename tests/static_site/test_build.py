@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 from pathlib import Path
@@ -13,12 +14,15 @@ import torch
 
 from static_site import files
 from static_site.build import build_site
-from static_site.chapter_pages import PAGES, review_page
+from static_site.chapter_pages import PAGES, recorded_chapters, review_page
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
 from static_site.pages import LANGUAGES, Words, html_of, sentence_of_error, whole_page
+from static_site.recorded_pages import record_chapter
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
+from tests.pages.reading import components, decode_chart
+from tests.visits import open_chapter
 from ui.chapter.contents import all_chapters
 from ui.chapter.exercises import NUMBERS
 from ui.chapter.exercises import _question as question_of
@@ -151,8 +155,38 @@ def test_the_review_asks_what_the_app_asks(language: str) -> None:
     assert {chapter["name"] for chapter in shown["chapters"]} == set(all_chapters()[1:])
     for chapter in shown["chapters"]:
         assert chapter["questions"] == [question_of(words, f"{chapter['name']}.{number}") for number in NUMBERS]
-        assert chapter["href"] in (f"https://atlas.example/{chapter['name']}", f"{PAGES.get(chapter['name'])}.html")
+        assert chapter["href"] == f"{PAGES.get(chapter['name'], chapter['name'])}.html"
     assert shown["words"] == words.group("view")
+
+
+def test_every_chapter_is_computed_or_recorded_and_nothing_twice() -> None:
+    recorded = recorded_chapters()
+    assert {*PAGES, *recorded} == set(all_chapters()[1:])
+    assert not PAGES.keys() & recorded.keys()
+    for site in recorded.values():
+        assert site["start"] in site["values"]
+
+
+def test_a_recording_holds_what_the_page_draws_at_each_value() -> None:
+    site = {"control": "qkv-temperature", "values": ["0.05", "2.0"], "start": "0.05"}
+    recording = record_chapter("queries-keys-values", site, "pt-BR")
+    assert (recording.label, recording.shown, recording.exercise) == ("Temperatura", ["0.05", "2.0"], "warm")
+    weights = []
+    for frame, value in zip(recording.frames, site["values"], strict=True):
+        (chart,) = (part for part in frame if "component" in part)
+        opened = open_chapter("queries-keys-values", **{"qkv-temperature": value, "lang": "pt-BR", "open-all": "false"})
+        (drawn,) = components(opened, "chart")
+        assert base64.b64decode(recording.data[chart["data"]]) == drawn.bytes
+        weights.append(decode_chart(drawn.bytes)["data"][0]["x"])
+        (checks,) = (part for part in frame if "fold" in part)
+        assert len(checks["parts"]) == 3
+        assert not any(":material/" in part["html"] or ":green[" in part["html"] for part in checks["parts"])
+    assert weights[0].max() > 0.9 > 0.5 > weights[1].max()
+
+
+def test_a_value_that_the_page_refuses_is_not_recorded() -> None:
+    with pytest.raises(ValueError, match="expected a figure for each value of qkv-temperature"):
+        record_chapter("queries-keys-values", {"control": "qkv-temperature", "values": ["0.2", "banana"]}, "en")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

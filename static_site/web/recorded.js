@@ -1,0 +1,98 @@
+// A chapter whose figures are recorded: a slider chooses the frame, and what differs from the frame before is drawn again.
+
+import { loadFile, unzip } from "./files.js";
+import { bindControls, keepSite, readPage } from "./page.js";
+
+const page = readPage();
+const { data, part } = page;
+const { control, shown, values } = data;
+const host = part("figure");
+
+/** Plotly, before the first chart looks for it. */
+const plotly = new Promise((resolve, reject) => {
+  const script = Object.assign(document.createElement("script"), { src: new URL("vendor/plotly.js", import.meta.url) });
+  script.addEventListener("load", resolve);
+  script.addEventListener("error", () => reject(new Error("vendor/plotly.js")));
+  document.head.append(script);
+});
+
+const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.codePointAt(0));
+
+/** The element of a part, made anew, and what shows another part of the same kind in it. */
+async function makePart({ component, row, fold, html, inPage, open }) {
+  if (component) {
+    const node = Object.assign(document.createElement("div"), { className: "component" });
+    const parent = inPage ? node : node.attachShadow({ mode: "open" });
+    parent.innerHTML = part(`markup-${component}`).innerHTML;
+    const { default: show } = await import(`./components/${component}/main.js`);
+    const nothing = () => {};
+    return { node, show: ({ data: bytes }) => show({ data: bytes, parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };
+  }
+  const node = document.createElement(fold === undefined ? "div" : "details");
+  if (row) {
+    node.className = "row";
+    const columns = row.map(() => node.appendChild(document.createElement("div")));
+    return { node, show: (one) => Promise.all(one.row.map((parts, i) => showParts(columns[i], parts))) };
+  }
+  if (html !== undefined) return { node, show: (one) => (node.innerHTML = one.html) };
+  node.open = open;
+  const summary = node.appendChild(document.createElement("summary"));
+  const inside = node.appendChild(document.createElement("div"));
+  return { node, show: (one) => ((summary.innerHTML = one.fold), showParts(inside, one.parts)) };
+}
+
+const kindOf = ({ component, row, fold }) => component ?? (row ? `row ${row.length}` : fold === undefined ? "html" : "fold");
+
+/** Show parts in a host: one of the same kind at the same place is changed, any other is made anew. */
+async function showParts(parent, parts) {
+  parent.drawn ??= [];
+  for (const [i, one] of parts.entries()) {
+    let made = parent.drawn[i];
+    if (made?.kind !== kindOf(one)) {
+      const next = { kind: kindOf(one), ...(await makePart(one)) };
+      if (made) made.node.replaceWith(next.node);
+      else parent.append(next.node);
+      made = parent.drawn[i] = next;
+    }
+    await made.show(one);
+  }
+  for (const { node } of parent.drawn.splice(parts.length)) node.remove();
+}
+
+/** The parts of a frame with the bytes of their components. */
+const withBytes = (parts, bytes) =>
+  parts.map((one) => {
+    if (one.component) return { ...one, data: bytes[one.data] };
+    if (one.row) return { ...one, row: one.row.map((each) => withBytes(each, bytes)) };
+    return one.parts ? { ...one, parts: withBytes(one.parts, bytes) } : one;
+  });
+
+async function load() {
+  const file = JSON.parse(new TextDecoder().decode(await unzip(await loadFile(data.file))));
+  const bytes = file.data.map(bytesOf);
+  await plotly;
+  return file.frames.map((frame) => withBytes(frame, bytes));
+}
+
+const frames = load();
+let last = Promise.resolve();
+let newest;
+bindControls(
+  page,
+  (chosen) => {
+    const place = chosen[control];
+    // A slider may be faster than a figure: frames are drawn one after the other, and only the newest that waits.
+    newest = place;
+    last = last.then(async () => {
+      if (newest !== place) return;
+      await showParts(host, (await frames)[place]);
+      host.dataset.frame = place; // for tests
+    });
+  },
+  { formats: { [control]: (place) => shown[place] }, address: { [control]: (place) => values[place] } },
+);
+frames.catch(({ message }) => {
+  host.className = "problem";
+  host.textContent = page.words.text("figures-failed", { reason: message });
+});
+keepSite();
