@@ -26,7 +26,7 @@ from static_site.pages import RECORDED, Words, html_of, markup_of, script_words
 COMPONENTS = frozenset({"attention_view", "chart", "heatmap", "places"})
 """Components of the app that draw from recorded data alone."""
 _CARD, _EXERCISE = re.compile(r"-card-[\w-]+$"), re.compile(r"-exercise-([\w-]+)$")
-_RADIX = {"en": "."}  # before the decimals; elsewhere a comma
+_RADIX = {"pt-BR": ","}  # before the decimals; elsewhere a point
 
 
 @dataclass
@@ -143,7 +143,7 @@ def value_of(control: Any, language: str) -> str:
     """What a control shows, as plain text: the label of its choice, or its number as the language writes it."""
     options = list(getattr(control, "options", ()))
     if not options:
-        return str(control.value).replace("-", "−").replace(".", _RADIX.get(language, ","))
+        return str(control.value).replace("-", "−").replace(".", _RADIX.get(language, "."))
     value = control.value[0] if isinstance(control.value, list) else control.value
     places = getattr(control, "indices", None) or [getattr(control, "index", None)]
     shown = options[places[0]] if places[0] is not None else value
