@@ -74,7 +74,13 @@ async function load() {
   return file.frames.map((frame) => withBytes(frame, bytes));
 }
 
+function fail({ message }) {
+  host.className = "problem";
+  host.textContent = page.words.text("figures-failed", { reason: message });
+}
+
 const frames = load();
+plotly.catch(() => {}); // `load` waits for it and fails with it
 let last = Promise.resolve();
 let newest;
 bindControls(
@@ -83,16 +89,12 @@ bindControls(
     const place = chosen[control];
     // A slider may be faster than a figure: frames are drawn one after the other, and only the newest that waits.
     newest = place;
-    last = last.then(async () => {
+    last = Promise.all([frames, last]).then(async ([drawn]) => {
       if (newest !== place) return;
-      await showParts(host, (await frames)[place]);
+      await showParts(host, drawn[place]);
       host.dataset.frame = place; // for tests
-    });
+    }, fail);
   },
   { formats: { [control]: (place) => shown[place] }, address: { [control]: (place) => values[place] } },
 );
-frames.catch(({ message }) => {
-  host.className = "problem";
-  host.textContent = page.words.text("figures-failed", { reason: message });
-});
 keepSite();

@@ -133,7 +133,7 @@ def test_a_recorded_chapter_follows_its_slider_and_everyone_can_use_it(
     alone.goto(f"{site}{language}/{name}.html")
     figure, slider = alone.locator("[data-part=figure]"), alone.locator("[data-part=form] input")
     expect(figure).to_have_attribute("data-frame", str(values.index(start)))
-    drawn = figure.locator(".chart[data-drawn], canvas, svg").first
+    drawn = figure.locator(".chart[data-drawn], canvas:visible, svg:visible").first
     expect(drawn).to_be_visible()
     before = figure.screenshot()
     slider.press("Home" if values.index(start) else "End")
