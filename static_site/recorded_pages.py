@@ -17,11 +17,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
-from streamlit.util import calc_hash
 
 from static_site.chapter_pages import ROOT, chapter_page, labelled_range, note
 from static_site.files import SiteFiles
 from static_site.pages import RECORDED, Words, html_of, markup_of, script_words
+from ui.streamlit_internals.script_run import follow_link
 
 COMPONENTS = frozenset({"attention_view", "chart", "heatmap", "places"})
 """Components of the app that draw from recorded data alone."""
@@ -38,7 +38,7 @@ class Recording:
         frames: a tree of parts for each setting: {"html"}, {"component", "data", "inPage"}, {"row": columns}, or
             {"fold", "parts", "open"}.
         label, shown: of the control, and its value in each frame.
-        exercise: name of the question that the page asks first.
+        exercise: name of the question that the page asks first, "" where it asks none.
     """
 
     data: list[str] = field(default_factory=list)
@@ -98,7 +98,7 @@ def record_chapter(name: str, site: Mapping[str, Any], language: str) -> Recordi
         recording.frames.append([part for card in cards for part in recording.parts(card)])
         exercises = [found[1] for place in blocks if (found := _EXERCISE.search(place))]
         control = next(each for each in widgets_of(app.main) if each.key == key)
-        recording.exercise, recording.label = exercises[0], control.label
+        recording.exercise, recording.label = next(iter(exercises), ""), control.label
         recording.shown.append(value_of(control, language))
     if len(recording.shown) > len(set(recording.shown)) or not recording.data:
         raise ValueError(f"{name}: expected a figure for each value of {key}, got {recording.shown}")
@@ -114,8 +114,7 @@ def open_chapter(name: str, parameters: Mapping[str, str]) -> AppTest:
     app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=300)
     for key, value in parameters.items():
         app.query_params[key] = value
-    app._page_hash = calc_hash(name)  # `switch_page` works after a first run only
-    app.run()
+    follow_link(app, name).run()
     if app.exception:
         raise ValueError(f"{name}: {app.exception[0].message}")
     return app
@@ -179,7 +178,9 @@ def components_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
 
 
 def prediction(words: Words, name: str, exercise: str) -> str:
-    """HTML: a question of the chapter; its answer and the reason stand behind a fold."""
+    """HTML: a question of the chapter; its answer and the reason are behind a fold."""
+    if not exercise:
+        return ""
     text = words.of(name, f"exercise.{exercise}")
     question = text.split("\n- [")[0].strip()
     answer = re.findall(r"^- \[x\] (.+)$", text, re.MULTILINE)

@@ -19,7 +19,7 @@ PACKAGES = {
     "attention_atlas": {"viz_core"},
     "recipes": {"viz_core"},
     "serving": {"viz_core"},
-    "static_site": {"viz_core"},
+    "static_site": {"ui", "viz_core"},  # it runs the app to record it
     "ui": {"serving", "viz_core"},
     "pages": {"serving", "ui", "viz_core"},
 }

@@ -109,6 +109,12 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
         "    assert not app.error\n    assert all(badges(app).values())\n",
         encoding="utf-8",
     )
+    recorded = (
+        "from static_site.chapter_pages import recorded_chapters\n"
+        "from static_site.recorded_pages import record_chapter\n"
+        f"assert record_chapter('{name}', recorded_chapters()['{name}'], 'en').shown == ['0.5', '1.0', '2.0']"
+    )
+    run(tmp_path, "-c", recorded)
     whole = ("tests/pages/softmax_temperature", "tests/ui/test_contents.py", "tests/test_structure.py")
     contract_tests(tmp_path, *whole, "tests/pages/test_contract.py", "-k", f"{name} or not test_contract")
 

@@ -190,6 +190,8 @@ PUBLIC = (
     "streamlit.config",
     "streamlit.delta_generator",
     "streamlit.delta_generator.DeltaGenerator",
+    "streamlit.testing.v1",
+    "streamlit.testing.v1.AppTest",
 )
 INTERNALS = {"streamlit": "ui/streamlit_internals", "uvicorn": "serving/uvicorn_internals"}
 

@@ -17,8 +17,8 @@ from streamlit import config
 from streamlit.testing.v1 import AppTest
 
 from tests import app_test  # noqa: F401
-from tests.pages.reading import follow_link
 from ui.chapter.contents import ROOT, all_chapters, page_file
+from ui.streamlit_internals.script_run import follow_link
 from ui.text.words import SHARED, Words
 
 Params = Mapping[str, str]

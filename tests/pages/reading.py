@@ -9,7 +9,6 @@ from typing import Any
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
-from streamlit.util import calc_hash
 
 from viz_core.view.components import unframe
 
@@ -36,12 +35,6 @@ _BADGE = re.compile(r":\w+\[:material/(check|close):\] (.*) · [^`]*`([^`]*)`[^`
 
 NUMBER = r"-?[\d.,]*\d(?: × 10⁻?[⁰¹²³⁴⁵⁶⁷⁸⁹]+|(?<=10)⁻[⁰¹²³⁴⁵⁶⁷⁸⁹]+)?"
 """A number as pages write it, as a pattern."""
-
-
-def follow_link(app: AppTest, chapter: str) -> AppTest:
-    """Open a chapter as a browser does that follows a link to it; `switch_page` can, but after a first run only."""
-    app._page_hash = calc_hash(chapter)
-    return app
 
 
 def texts(app: AppTest) -> str:
