@@ -126,7 +126,7 @@ def wrong(answer: Answer, model: Translator) -> str | None:
     return None if maps else f"{answer.text!r} came without a map"
 
 
-def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent) -> list[Row]:
+def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent, processes: int = 1) -> list[Row]:
     """What the visitors met: errors and wrong answers, of which there must be none, seconds, and what it cost.
 
     Args:
@@ -134,8 +134,9 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
         answers: all they got.
         mistakes: so many were not theirs.
         spent: by the server.
+        processes: of pages.
     """
-    about = f"{count} visitors at once, {len(answers):,} answers"
+    about = f"{count} visitors at once, {len(answers):,} answers{', two processes' if processes == 2 else ''}"
     errors = sum(answer.error is not None for answer in answers)
     seconds = sorted(answer.seconds for answer in answers)
     late = seconds[max(0, -(-95 * len(seconds) // 100) - 1)]
@@ -159,16 +160,22 @@ def main(arguments: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.load", description=__doc__)
     parser.add_argument("--visitors", type=int, default=100)
     parser.add_argument("--sentences", type=int, default=3, help="that each of them types")
+    parser.add_argument("--processes", type=int, nargs="+", default=[1, 2], choices=[1, 2], help="of pages, in turn")
     options = parser.parse_args(arguments)
     torch.set_num_threads(1)
-    with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED) as server:
-        answers, spent = asyncio.run(visitors(server, options.visitors, options.sentences))
     model = load_translator(MODEL, device="cpu")
-    checked = {answer: answer.error or wrong(answer, model) for answer in answers}
-    mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
-    rows = load_rows(options.visitors, answers, mistakes, spent)
+    rows: list[Row] = []
+    problems: list[str] = []
+    for processes in options.processes:
+        settings = {"ATLAS_PROCESSES": str(processes)}
+        with tempfile.TemporaryDirectory() as folder, running(Path(folder), HOSTED, settings) as server:
+            answers, spent = asyncio.run(visitors(server, options.visitors, options.sentences))
+        checked = {answer: answer.error or wrong(answer, model) for answer in answers}
+        mistakes = sum(answer.error is None and found is not None for answer, found in checked.items())
+        rows += load_rows(options.visitors, answers, mistakes, spent, processes)
+        problems += [found for found in checked.values() if found]
     print(report.table(rows))
-    for problem in [found for found in checked.values() if found][:10]:
+    for problem in problems[:10]:
         print(f"  {problem}")
     report.save("load", rows)
     report.write(PARTS)

@@ -114,7 +114,7 @@ def _end() -> None:
 
 def _serve_in_processes(allowed: Settings, haproxy: str) -> None:
     """Serve pages from several processes behind HAProxy, and end with the signal that stopped them."""
-    _share_libraries()
+    _share_libraries(allowed.workers > 0)
     with tempfile.TemporaryDirectory() as folder, ExitStack() as until:
         ports = reserve_ports(allowed.processes, until)
         front, pool = Path(folder, "haproxy.cfg"), str(Path(folder, "pool"))
@@ -141,15 +141,20 @@ def _serve_in_processes(allowed: Settings, haproxy: str) -> None:
     signal.raise_signal(stopped_by)
 
 
-def _share_libraries() -> None:
-    """Import what pages need and load the models that ship: forks share both until they write to them."""
+def _share_libraries(has_workers: bool) -> None:
+    """Import what pages need and load models: forks share both until they write to them."""
     logging.disable(logging.WARNING)  # Streamlit says of each cache that no server runs yet
+    import torch
+
     import ui.app.warm_up  # noqa: F401
     from serving.runners.worker import can_fork, load_shipped
-    from ui.compute.models import registry
+    from ui.compute.models import registry, translator_or_none
 
     logging.disable(logging.NOTSET)
-    if can_fork():
+    torch.set_num_threads(1)  # the library of its threads survives no fork once it has started them
+    if can_fork() and has_workers:
+        translator_or_none("transformer-en-fr")  # whose parameters pages read; all other models are the workers'
+    elif can_fork():
         load_shipped(registry())
     gc.collect()
     gc.freeze()
