@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.position_embeddings.parts import one_scheme
 from pages.position_embeddings.sections import ANSWERS, across_models, costs, insight, side_by_side, sources
 from pages.position_embeddings.tokens import choose_tokens
@@ -14,9 +16,12 @@ chapter.question()
 chapter.definition()
 with chapter.card("main"):
     with chapter.main_controls():
-        chosen = choose_tokens(chapter)
-        shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
-        chapter.controls.slider("order", 1, 20, 1)
+        for_tokens = st.container()
+        with st.container():
+            shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
+        with st.container():
+            chapter.controls.slider("order", 1, 20, 1)
+        chosen = choose_tokens(chapter, for_tokens)
         broken = chapter.break_it("no-order", part="order")
     inputs = chapter.require(chosen)
     chapter.side_by_side(broken, lambda setting: insight(chapter, inputs.as_typed, shown, setting))

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.blocks.over_picture import weights_image
 from ui.blocks.translation import sentence_input
@@ -67,8 +68,8 @@ class TokenInputs:
         return compute(scheme)[self.head].numpy()
 
 
-def choose_tokens(chapter: Chapter) -> TokenInputs | None:
-    """Controls for the sentence or the picture, the heads and the quantity; None while there are no tokens."""
+def choose_tokens(chapter: Chapter, place: DeltaGenerator) -> TokenInputs | None:
+    """Controls for the sentence or the picture, in its place, the heads and the quantity; None without tokens."""
     controls = chapter.controls
     with controls.more():
         source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
@@ -79,7 +80,8 @@ def choose_tokens(chapter: Chapter) -> TokenInputs | None:
         head = int(controls.number("head", 1, heads, 1)) - 1
         per_head = controls.toggle("per-head")
         seed = int(controls.number("seed", 0, 999, 0))
-    tokens = _sentence(chapter, model) if picture_shown is None else picture_shown
+    with place:
+        tokens = _sentence(chapter, model) if picture_shown is None else picture_shown
     if not tokens.labels:
         st.info(chapter.words("empty"), icon=":material/edit:")
         return None
