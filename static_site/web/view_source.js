@@ -25,7 +25,7 @@ export function makeGroup({ id, label, queries, keys, onItself, calls, alignment
   const describe = (measures) => ({
     id, label, queries_label: queries.label, keys_label: keys.label, query_tokens: queries.tokens, key_tokens: keys.tokens,
     query_words: queries.words ?? null, key_words: keys.words ?? null, measures: measuresOf(measures, info, mapOf(0, 0), Boolean(alignmentErrors)),
-    exact: Math.max(rows, columns) <= MAX_TOKENS, image: image && { grid: image.grid, special: image.special },
+    exact: Math.max(rows, columns) <= MAX_TOKENS, image: image && { grid: image.grid, special: image.special, queries: true, levels: [] },
     layers: calls.map(({ heads }, layer) => ({ number: layer + 1, heads })), provenance,
   });
   return { id, info, calls, alignmentErrors, words: [queries.words, keys.words], weights, mapOf, describe };
