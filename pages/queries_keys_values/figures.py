@@ -11,6 +11,8 @@ from jaxtyping import Float
 from plotly.subplots import make_subplots
 from torch import Tensor
 
+from ui.text.numbers import localised
+from ui.text.words import current_language
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHT_BARS, Labels, escape_labels, lay_out
@@ -117,9 +119,11 @@ def weights_figure(
 def _output(weights: Float[np.ndarray, " keys"], lengths: Sequence[int], labels: Labels) -> str:
     """The weighted sum of the values' lengths, with its two largest terms written out."""
     largest = sorted(np.argsort(-weights, kind="stable")[:2].tolist())
-    terms = " + ".join(f"{_number(float(weights[place]))} × {lengths[place]}" for place in largest)
-    rest = " + …" if len(lengths) > len(largest) else ""
-    return labels["output-sum"].format(sum=f"{terms}{rest}", total=f"{float(weights @ np.array(lengths)):.2f}")
+    language = current_language()
+    terms = [f"{localised(_number(float(weights[place])), language)} × {lengths[place]}" for place in largest]
+    rest = ["…"] if len(lengths) > len(largest) else []
+    total = localised(f"{float(weights @ np.array(lengths)):.2f}", language)
+    return labels["output-sum"].format(sum=" + ".join(terms + rest), total=total)
 
 
 def _number(weight: float) -> str:
