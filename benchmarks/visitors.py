@@ -50,6 +50,8 @@ class Shown:
             self.texts.append(element.markdown.body)
         elif kind == "alert":
             self.alerts.append(element.alert.body)
+        elif kind == "toast":
+            self.alerts.append(element.toast.body)
         elif kind == "text_input":
             self.inputs[element.text_input.label] = element.text_input.id
         elif kind == "button":

@@ -62,6 +62,7 @@ class LoopMonitor:
 
 
 _POLL = 0.1  # seconds between two checks of the slots while the server stops
+_SENDING = 1.0  # seconds in which pages draw and send what was computed last
 _CLEANUP = 30.0  # seconds between two clean-ups
 _STUCK = 30.0  # seconds for which the event loop may be busy with one thing
 _FIRST_PAUSE, _LONGEST_PAUSE = 5.0, 300.0  # seconds before loading is tried again
@@ -80,6 +81,7 @@ class ServerLifecycle:
             nowhere.
         clean_up: called every 30 seconds.
         end: called last, also while work is still running.
+        announce_stop: tells those who have a page open, on the event loop.
     """
 
     def __init__(
@@ -92,10 +94,12 @@ class ServerLifecycle:
         metrics_address: str = "",
         clean_up: Callable[[], object] = lambda: None,
         end: Callable[[], object] = lambda: None,
+        announce_stop: Callable[[], object] = lambda: None,
     ) -> None:
         self._warm, self._slots, self._metrics = warm, slots, metrics
         self._stop_seconds, self._first_pause = stop_seconds, first_pause
         self._metrics_address, self._clean_up, self._end = metrics_address, clean_up, end
+        self._announce_stop = announce_stop
         self._monitor = LoopMonitor()
         self._state = {"ready": False, "stopping": False}
 
@@ -181,9 +185,13 @@ class ServerLifecycle:
         async def drain(number: int) -> None:
             running, waiting = self._slots().count()
             log.info("stopping", running=running, waiting=waiting)
+            self._announce_stop()
+            worked = time.monotonic() if running or waiting else 0.0
             end = time.monotonic() + self._stop_seconds
-            while self._slots().count() != (0, 0) and time.monotonic() < end:
+            while (now := time.monotonic()) < min(end, worked + _SENDING):
                 await asyncio.sleep(_POLL)
+                if self._slots().count() != (0, 0):
+                    worked = now
             stop(number, None)
 
         signal.signal(signal.SIGTERM, on_signal)

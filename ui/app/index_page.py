@@ -6,6 +6,7 @@ plotly.js, which takes longer to parse than all else, is parsed while the server
 
 from __future__ import annotations
 
+import json
 from collections.abc import Collection
 from functools import lru_cache, partial
 
@@ -23,9 +24,11 @@ from ui.streamlit_internals.front_end import (
     NOTHING_JUMPS,
     NUMBERS_OF_PAGE,
     READ_LATER,
+    SERVER_GONE,
     chunks,
     index_html,
 )
+from ui.text.words import languages, load_words
 from viz_core.runtime.assets import ASSETS, AssetError
 
 _EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
@@ -81,7 +84,8 @@ def index_page(name: str) -> str:
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
         lines += [f'<link rel="preload" as="script" href="./{address}" data-read>']
-    lines += [READ_LATER]
+    gone = {language: load_words("common", language).group("refused")["restarting"] for language in languages()}
+    lines += [READ_LATER, SERVER_GONE.replace("SENTENCES", json.dumps(gone).replace("<", "\\u003c"))]
     # In the body: Streamlit adds its styles to the head, and of two equally specific ones the later counts.
     style, loading = (path.read_text("utf-8") if path.is_file() else "" for path in (_STYLE, _WHILE_LOADING))
     styles = f"<style>\n{style}    </style>\n    <style id='while-loading'>\n{loading}    </style>"

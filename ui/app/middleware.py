@@ -24,6 +24,7 @@ from ui.streamlit_internals.sessions import (
     end_disconnected_sessions,
     identify,
     limit_session_bytes,
+    notify_all,
     owner_of,
     recover_from_error,
     trim_uploads,
@@ -76,9 +77,7 @@ def public_sites() -> Sites:
 def session_cleanup(allowed: Settings) -> Callable[[], None]:
     """Return a function that ends disconnected sessions, and resets those that hold too much."""
     why = "too-much-memory"
-
-    def notice(wanted: Iterable[str]) -> bytes:
-        return Mailbox.notice(_sentence(why, wanted))
+    notice = _notice(why)
 
     def clean_up() -> None:
         end_disconnected_sessions()
@@ -86,6 +85,15 @@ def session_cleanup(allowed: Settings) -> Callable[[], None]:
             metrics().count_rejection(why)
 
     return clean_up
+
+
+def announce_restart() -> None:
+    """Tell everyone who has a page open that the server restarts."""
+    notify_all(_notice("restarting"), LANGUAGE)
+
+
+def _notice(why: str) -> Callable[[Iterable[str]], bytes]:
+    return lambda wanted: Mailbox.notice(_sentence(why, wanted))
 
 
 def refusals() -> Refusals:

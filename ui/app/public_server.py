@@ -27,7 +27,7 @@ from serving.uvicorn_internals.limits import install_limits
 from serving.uvicorn_internals.self_test import missing as missing_in_uvicorn
 from serving.uvicorn_internals.self_test import require_names
 from ui.app import index_page
-from ui.app.middleware import hosted_middleware, session_cleanup, show_error
+from ui.app.middleware import announce_restart, hosted_middleware, session_cleanup, show_error
 from ui.compute.slots import metrics, slots
 from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
@@ -87,6 +87,7 @@ def _serve(allowed: Settings) -> None:
         metrics_address=allowed.metrics,
         clean_up=session_cleanup(allowed),
         end=_end,
+        announce_stop=announce_restart,
     )
     metrics().watch_sessions(session_count, session_bytes)
     app = st.App(

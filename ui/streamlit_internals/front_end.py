@@ -60,6 +60,24 @@ NOTHING_JUMPS = """<script>
         } catch {} // a browser that keeps nothing
       })(document.documentElement, { once: true, capture: true });
     </script>"""
+SERVER_GONE = """<script>
+      // A page whose server went says so in place of Streamlit's dialog (assets/components/app.css), which is English.
+      // Streamlit comes back by itself, with all that was typed.
+      (function (root, sentences) {
+        const bar = Object.assign(document.createElement("p"), { id: "server-gone" });
+        bar.setAttribute("role", "status");
+        let connected = false, lost = 0;
+        setInterval(() => {
+          const state = document.querySelector(".stApp")?.dataset.testConnectionState;
+          connected ||= state === "CONNECTED";
+          lost = connected && state !== "CONNECTED" ? lost + 1 : 0;
+          if (lost < 2) return bar.remove(), delete root.dataset.serverGone;
+          root.dataset.serverGone = "";
+          bar.textContent = sentences[root.lang] ?? sentences.en;
+          document.body.append(bar);
+        }, 500);
+      })(document.documentElement, SENTENCES);
+    </script>"""
 READ_LATER = """<script>
       // A page that has asked the server for its chapter has nothing to do until the answer comes.
       (function wait() {

@@ -79,6 +79,12 @@ def limit_session_bytes(most: int, of_all: int, notice: Callable[[Iterable[str]]
     return reset
 
 
+def notify_all(notice: Callable[[Iterable[str]], bytes], language: str) -> None:
+    """Show a sentence in every open session; arguments as of `limit_session_bytes`."""
+    for session in open_sessions():
+        session._enqueue_forward_msg(ForwardMsg.FromString(notice(_languages(session, language))))
+
+
 def recover_from_error() -> None:
     """Forget the widget values of this run's visitor; where the run before failed too, what pages store as well.
 

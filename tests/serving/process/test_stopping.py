@@ -7,14 +7,14 @@ import json
 import signal
 import subprocess
 from collections.abc import Callable
-from contextlib import suppress
+from contextlib import AsyncExitStack, suppress
 from pathlib import Path
 
 import psutil
 import pytest
 
 from benchmarks.serving import HOSTED, running, start, wait_until_healthy
-from benchmarks.visitors import visit
+from benchmarks.visitors import Shown, visit
 from ui.text.words import ENGLISH, load_words
 
 TIMEOUT = 300.0
@@ -60,6 +60,49 @@ async def request_and_stop(url: str, server: subprocess.Popen[bytes]) -> None:
         server.terminate()
         await asyncio.to_thread(server.wait, TIMEOUT)
         waiting.cancel()
+
+
+async def wait_while_it_stops(url: str, server: subprocess.Popen[bytes], worker: psutil.Process) -> list[Shown]:
+    """One computes and another waits when the signal comes; what each was shown once both were served."""
+    texts = {"en": "He is calm.", "pt-BR": "He is at home."}
+    async with AsyncExitStack() as stack, asyncio.timeout(TIMEOUT):
+        visitors = {language: await stack.enter_async_context(visit(url, TIMEOUT)) for language in texts}
+        worker.suspend()
+        opening = []
+        for language, visitor in visitors.items():
+            page = visitor.open("transformer", **{"t-text": texts[language], "lang": language})
+            opening.append(asyncio.create_task(page))
+            words = load_words("common", language)("translating")
+            await until(lambda shown=visitor, what=words: any(what in each for each in _said(shown.shown)))  # type: ignore[misc]
+        server.terminate()
+        worker.resume()
+        return list(await asyncio.gather(*opening))
+
+
+def _said(shown: Shown) -> list[str]:
+    return [*shown.texts, *shown.alerts]
+
+
+@pytest.mark.attack("disorder")
+def test_whoever_has_a_page_open_is_told_of_the_restart_and_served_before(tmp_path: Path) -> None:
+    settings = {"ATLAS_WORKERS": "1", "ATLAS_SLOTS": "1", "ATLAS_STOP_SECONDS": str(TIMEOUT)}
+    process, url = start(tmp_path, HOSTED, settings)
+    workers: list[psutil.Process] = []
+    try:
+        wait_until_healthy(url, process, tmp_path / "server.log", "/readyz")
+        workers = psutil.Process(process.pid).children(recursive=True)
+        shown = asyncio.run(wait_while_it_stops(url, process, max(workers, key=psutil.Process.create_time)))
+        for one, language, translation in zip(
+            shown, ("en", "pt-BR"), ("Il est calme .", "Il est chez lui ."), strict=True
+        ):
+            assert load_words("common", language).group("refused")["restarting"] in one.alerts
+            assert any(translation.split(" .")[0] in text for text in one.texts)
+        assert process.wait(TIMEOUT) == -signal.SIGTERM
+    finally:
+        process.kill()
+        for worker in workers:
+            with suppress(psutil.NoSuchProcess):
+                worker.kill()
 
 
 @pytest.mark.attack("disorder")
