@@ -285,6 +285,9 @@ def model_card(chapter: Chapter, card: HubCard, seen: tuple[Window, ...] = (), n
         chapter.text(
             f"unrecorded.{row.code}", layers=_numbers(numbers), stack=escape(row.stack), module=escape(row.module)
         )
+    if card.not_finite:
+        names = [f"`{escape(name)}`" for name in card.not_finite]
+        st.warning(chapter.words("not-finite", parts=names), icon=":material/warning:")
     if card.unused:
         chapter.text("unused", parts=[f"`{part}`" for part in card.unused])
 

@@ -15,10 +15,11 @@ from viz_core.hub.kinds import kind_named, recognise
 from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.tokenizers import clean_text
 from viz_core.hub.shipped import shipped_kinds, shipped_names
-from viz_core.hub.store.files import SAFE, SHIPPED_FOLDER
+from viz_core.hub.store.files import SAFE, SHIPPED_FOLDER, check_config, read_json
 from viz_core.lab.scan import read_heads, read_repeats
 from viz_core.lab.scan_results import KindScan, Line, Scan
 from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture
+from viz_core.runtime.hooks import may_end
 
 __all__ = ["KindScan", "Scan", "ScanPlan", "lines_of", "plan_scan", "scan_part", "scan_repeats", "text_beside"]
 
@@ -61,7 +62,9 @@ def local_model_kinds(_no_model: None) -> dict[str, str]:
 
     found = {}
     for model in local_models(settings().model_folders):
+        may_end()
         with contextlib.suppress(Exception):  # no kind takes it, or its config is broken
+            check_config(read_json(model.path / "config.json", model.name), model.name)
             found[model.name] = recognise(AutoConfig.from_pretrained(model.path, **SAFE), model.name).kind.name
     return found | shipped_kinds()
 

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 from serving.compute.slots import BusyError, client_in_slot, timer_in_slot
-from serving.requests.models import ModelSpec
+from serving.requests.models import ModelSpec, NoModel
 from serving.requests.request import RunRequest
 from serving.runners import worker
 from serving.runners.crew import Crew, Task
@@ -91,7 +91,7 @@ class Worker:
         """The running process; None before the first call."""
 
     def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
-        """Call a method in the process, once more if the process dies, and return its result.
+        """Call a method in the process and return its result; once more if it dies and the call reads no folder.
 
         Raises:
             BusyError: if it died in both tries, or this worker is closed.
@@ -149,6 +149,9 @@ class Worker:
             self._run(tasks)
         except BrokenExecutor:
             for one in tasks:  # alone, so that one that kills its worker takes no other with it
+                if _reads_folders(one):
+                    _finish(one, Result(BusyError(one.call.method), raised=True))
+                    continue
                 try:
                     self._run([one])
                 except BrokenExecutor:
@@ -247,6 +250,13 @@ class Worker:
                 self.process.kill()
             self._executor.shutdown(wait=self._closed)  # waits for a thread that ends with the process
             self._executor, self.process = None, None
+
+
+def _reads_folders(task: Task) -> bool:
+    """Whether a call reads what others put into a folder, which may have killed its process: it is not repeated."""
+    subject = task.call.subject
+    model = subject if isinstance(subject, ModelSpec) else subject.model
+    return isinstance(model, NoModel) or bool(model.affinity)
 
 
 def _in_batches(task: Task) -> bool:

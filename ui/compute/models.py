@@ -183,12 +183,11 @@ def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001 
     return local_model_names()
 
 
-@st.cache_data(max_entries=4, show_spinner=False)
-def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:  # noqa: ARG001  # part of the cache key
+def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:
     """Return the kind of each model that can be loaded without a network, for the names of `local_models`."""
     from serving.requests.lab import local_model_kinds as find_kinds
 
-    return runner().evaluate_model(NoModel(), find_kinds)
+    return compute_cached(lambda: runner().evaluate_model(NoModel(), find_kinds), find_kinds, (names,), "measuring")
 
 
 def typed_sources(offer: HubOffer) -> tuple[str, ...]:

@@ -3,6 +3,7 @@
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, Literal
 
 import torch
@@ -62,6 +63,7 @@ class HubCard:
         tasks: that it accepts as a setting: "transcribe", "translate" into English; () where it has only one.
         unrecorded: its layers, and parts of layers, that have no map, with the reason.
         unused: parts of the folder's weights that the architecture has no place for, such as heads of another one.
+        not_finite: weights with NaN or infinity, the first few: maps that depend on them are not defined.
     """
 
     name: str
@@ -97,6 +99,7 @@ class HubCard:
     tasks: tuple[str, ...] = ()
     unrecorded: tuple[LayerCoverage, ...] = ()
     unused: tuple[str, ...] = ()
+    not_finite: tuple[str, ...] = ()
 
     @property
     def kind_class(self) -> type[ModelKind]:
@@ -135,8 +138,14 @@ def describe(
         picture_channels=getattr(config, "num_channels", 3),
         unrecorded=tuple(row for row in coverage(model, engine.stack) if row.reason),
         unused=unused,
+        not_finite=tuple(islice((n for n, p in model.named_parameters() if not _is_finite(p)), 3)),
         **engine.card_fields(),
     )
+
+
+def _is_finite(weights: Tensor) -> bool:
+    """Whether no number is NaN or infinite: then their sum of absolute values is finite, and no array is made."""
+    return bool(torch.isfinite(torch.linalg.vector_norm(weights.detach(), ord=torch.inf)))
 
 
 def _count_layers(sites: tuple[str, ...]) -> dict[str, int]:

@@ -72,6 +72,8 @@ def load_trace(path: str | Path) -> Trace:
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except SafetensorError as error:
         raise ValueError(f"{path} is not a recording that can be read: {error}") from None
+    if any(not tensor.numel() or max(tensor.shape, default=0) > _MAX_LENGTH for tensor in tensors.values()):
+        raise ValueError(f"{path}: expected tensors of 1 to {_MAX_LENGTH:,} numbers along each side, got others")
     if header.get("sums") != _check_sums(tensors):
         raise ValueError(f"{path} is not a recording that can be read: its numbers are not those that were saved")
     for site, kind, settings, names in calls:
@@ -131,6 +133,10 @@ def _parts(source: Direct | Projected, site: str) -> tuple[str, dict[str, Tensor
     return "projected", source.named_tensors(), settings | flags
 
 
+_MAX_CALLS = 10_000
+_MAX_LENGTH = 2**22  # tokens, heads or numbers along one side
+
+
 def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dict[str, Any], dict[str, str]]]:
     """Return the site, kind, settings and names of tensors of each call."""
     if header.get("format") != _FORMAT:
@@ -139,6 +145,8 @@ def _calls(header: dict[str, str], path: str | Path) -> list[tuple[str, str, dic
         raise ValueError(f"{path}: expected version {_VERSION} of the format, got {header.get('version')}")
     try:
         calls = json.loads(header["calls"])
+        if len(calls) > _MAX_CALLS:
+            raise ValueError(f"expected at most {_MAX_CALLS:,} calls, got {len(calls):,}")
         return [(str(c["site"]), str(c["kind"]), dict(c["settings"]), dict(c["tensors"])) for c in calls]
     except (AttributeError, KeyError, TypeError, ValueError, RecursionError) as error:
         raise ValueError(f"{path}: its list of calls cannot be read: {error}") from None

@@ -13,13 +13,14 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from multiprocessing import forkserver
 from pathlib import Path
+from typing import Any
 
 import pytest
 import torch
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError, BusyError
-from serving.requests.models import ModelRegistry, NoModel, ShippedTranslator
+from serving.requests.models import ModelRegistry, ModelSpec, NoModel, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
 from serving.runners.crew import Crew
@@ -34,6 +35,7 @@ from tests.serving.runners.worker_functions import (
     eventually,
     has_streamlit,
     leaving,
+    note_and_die,
     process,
     refuse_to_cross,
     run_program,
@@ -148,6 +150,17 @@ def test_a_call_that_kills_its_worker_is_given_up_and_what_cannot_be_is_refused(
         pool.execute("__init__", MODEL)
     with pytest.raises(ValueError, match="got 0"):
         WorkerPool(0)
+
+
+@pytest.mark.attack("disorder")
+@pytest.mark.parametrize(("model", "times"), [(MODEL, 2), (NoModel(), 1), (LabModel(), 1)])
+def test_a_call_that_reads_a_folder_and_kills_its_worker_is_not_repeated(
+    pool: WorkerPool, tmp_path: Path, model: ModelSpec[Any], times: int
+) -> None:
+    attempts = tmp_path / "attempts"
+    with pytest.raises(BusyError):
+        pool.workers[0].execute("evaluate_model", model, note_and_die, str(attempts))
+    assert attempts.read_text() == "x" * times
 
 
 @pytest.mark.attack("disorder")

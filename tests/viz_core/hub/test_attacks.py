@@ -23,8 +23,8 @@ from tests.viz_core.hub.conftest import change
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.runs.picture_prompt import load_video_options
 from viz_core.hub.runs.pictures import PictureInput
-from viz_core.hub.store import check_processor, check_sizes
-from viz_core.hub.store.files import LocalModel, check_config, check_regular, local_models
+from viz_core.hub.store import MAX_PARTS, MAX_TOKENS, check_processor, check_sizes, check_tokenizer, files
+from viz_core.hub.store.files import LocalModel, check_config, check_regular, local_models, read_licence
 
 pytestmark = pytest.mark.attack("models")
 Tiny = Callable[[str], Path]
@@ -90,6 +90,67 @@ def test_absurd_numbers_are_found_however_deep_and_real_ones_pass() -> None:
             check_config({"model_type": "bert", **config}, "x")
     for config in REAL_CONFIGS:
         check_sizes(config, "x")
+
+
+SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("tokenizer_config.json", {"extra_ids": BILLION}),
+    ("tokenizer_config.json", {"num_extra_tokens": MAX_PARTS + 1}),
+    ("tokenizer_config.json", {"deep": [{"offset": [BILLION]}]}),
+    ("tokenizer_config.json", {"many": [*range(MAX_TOKENS + 2)]}),
+    ("added_tokens.json", {"<a>": BILLION}),
+    ("generation_config.json", {"max_new_tokens": BILLION}),
+]
+
+
+@pytest.mark.parametrize(("file", "content"), SETTINGS)
+def test_settings_of_a_tokenizer_or_of_writing_that_ask_for_much(
+    file: str, content: dict[str, Any], copy: Tiny, refused: Refused
+) -> None:
+    path = copy("bert")
+    (path / file).write_text(json.dumps(content), encoding="utf-8")
+    assert file in refused(path)
+    real = {"model_max_length": 1e30, "extra_ids": 100, "added_tokens_decoder": {"50256": {"lstrip": False}}}
+    check_tokenizer(real, file, "x")
+
+
+CARDS = {
+    "---\nlicense: apache-2.0\n---\n# A model": "apache-2.0",
+    "---\ntags: [a]\nlicense:\n- mit\n- cc0-1.0\n---\n": "mit, cc0-1.0",
+    "---\nlicense: [mit, 'cc0-1.0']\r\n---\n": "mit, cc0-1.0",
+    "# A model\n---\nlicense: mit\n---": "",
+    "---\nlicence: mit\n---\nlicense: mit\n": "",
+    "---\na: &a [x, x]\nb: &b [*a, *a]\nlicense: *b\n---\n": "*b",
+    "---\n" + "x: y\n" * 20_000 + "license: mit\n---\n": "",
+    "---\nlicense: " + "m" * 10_000 + "\n---\n": "m" * 80,
+}
+
+
+@pytest.mark.parametrize("card", CARDS, ids=range(len(CARDS)))
+def test_a_licence_is_one_short_line_of_a_card(card: str, tmp_path: Path) -> None:
+    """Nothing is made of the rest: neither of aliases nor of a long one."""
+    (tmp_path / "README.md").write_text(card, encoding="utf-8", newline="")
+    assert read_licence(tmp_path) == CARDS[card]
+
+
+def test_very_many_tensors_and_texts_are_too_much(
+    copy: Tiny, refused: Refused, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = copy("bert")
+    save_file({f"t{number}": torch.zeros(1) for number in range(files._MAX_TENSORS + 1)}, path / "model.safetensors")
+    refused(path)
+    monkeypatch.setattr(files, "_MAX_TEXTS", 10)
+    assert "too large" in refused(copy("gpt2"))
+
+
+def test_weights_that_are_no_numbers_are_named(copy: Tiny) -> None:
+    path = copy("bert")
+    assert load_hub(path, device="cpu").card.not_finite == ()
+    weights = load_file(path / "model.safetensors")
+    name = next(each for each in weights if "query.weight" in each)
+    weights[name][0, 0] = torch.nan
+    save_file(weights, path / "model.safetensors", metadata={"format": "pt"})
+    (found,) = load_hub(path, device="cpu").card.not_finite
+    assert found.endswith("query.weight")
 
 
 def header(*tensors: tuple[str, list[int], tuple[int, int]], extra: bytes = b"") -> bytes:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from safetensors import safe_open
 from safetensors.torch import save_file
 from torch import Tensor
 
@@ -151,6 +153,31 @@ def test_what_makes_no_call_is_refused(tmp_path: Path, call: dict[str, Any], ten
     save_file(stored, path, header | {"sums": _check_sums(stored)})
     with pytest.raises(ValueError, match=f"{path}: what site 'x' holds makes no attention call: "):
         load_trace(path)
+
+
+def _resaved(path: Path, change: Callable[[dict[str, Tensor], list[Any]], None]) -> Path:
+    """A recording whose tensors and calls were changed, with sums that are right."""
+    with safe_open(path, framework="pt") as file:
+        header, tensors = file.metadata(), {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    calls = json.loads(header["calls"])
+    change(tensors, calls)
+    header |= {"calls": json.dumps(calls), "sums": _check_sums(tensors)}
+    save_file(tensors, path, metadata=header)
+    return path
+
+
+@pytest.mark.attack("models")
+def test_very_many_calls_and_sides_without_numbers_are_refused(trace: Trace, tmp_path: Path) -> None:
+    def repeat(_tensors: dict[str, Tensor], calls: list[Any]) -> None:
+        calls[:] = [calls[0] | {"site": f"s{number}"} for number in range(10_001)]
+
+    def stretch(tensors: dict[str, Tensor], _calls: list[Any]) -> None:
+        tensors[next(iter(tensors))] = torch.zeros(1, 1, 2**40, 0)
+
+    for change, why in ((repeat, "at most 10,000 calls"), (stretch, "along each side")):
+        save_trace(trace, path := tmp_path / "some.trace")
+        with pytest.raises(ValueError, match=why):
+            load_trace(_resaved(path, change))
 
 
 def test_what_is_no_recording_says_so(trace: Trace, tmp_path: Path) -> None:

@@ -165,6 +165,23 @@ def check_processor(config: dict[str, Any], file: str, name: str, counts_pixels:
             raise _absurd(file, name, key, value)
 
 
+_WITHOUT_LIMIT = {"model_max_length", "max_length"}
+"""Numbers of a tokenizer that nothing is made of; many write 10^30 for "any"."""
+
+MAX_TOKENS = 2**20
+"""No tokenizer has so many tokens; some make as many extra ones as they are asked to."""
+
+
+def check_tokenizer(config: dict[str, Any], file: str, name: str) -> None:
+    """Refuse settings of a tokenizer or of writing with absurd numbers, or very many items."""
+    for count, (key, value) in enumerate(_numbers(config)):
+        if count > MAX_TOKENS:
+            raise _absurd(file, name, key, count)
+        most = MAX_PARTS if "extra" in key else MAX_TOKENS
+        if value > most and key not in _WITHOUT_LIMIT:
+            raise _absurd(file, name, key, value)
+
+
 def _absurd(file: str, name: str, field: str, number: float) -> HubError:
     sentence = "The {file} of {name} cannot be right: {field} is {number:,}."
     return HubError(sentence, file=file, name=name, field=field[:60], number=number)

@@ -4,6 +4,7 @@ import importlib.metadata
 import importlib.util
 import json
 import math
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,9 @@ from typing import Any, Literal
 
 from safetensors import SafetensorError, safe_open
 
-from viz_core.hub.store import HubError, check_processor, check_sizes
+from viz_core.hub.store import HubError, check_processor, check_sizes, check_tokenizer
 from viz_core.runtime.assets import ASSETS
+from viz_core.runtime.hooks import may_end
 
 SAFE = {"local_files_only": True, "trust_remote_code": False}
 """Options with which transformers reads a folder: no network, no code of the repository."""
@@ -23,9 +25,15 @@ PICKLE = "pytorch_model.bin"
 PICKLE_INDEX = "pytorch_model.bin.index.json"
 PROCESSORS = ("preprocessor_config.json", "processor_config.json", "video_preprocessor_config.json")
 _PICKLES = (".bin", ".pt", ".pth", ".ckpt", ".pkl", ".pickle")
-_MAX_JSON = 2**25  # bytes of a config, or of an index of weights
-_MAX_HEADER = 2**25  # bytes that say what is in a file of weights
-_MAX_TENSORS = 200_000  # in a file of weights
+TOKENIZERS = ("tokenizer_config.json", "special_tokens_map.json", "added_tokens.json", "generation_config.json")
+_MAX_JSON = 2**25  # bytes of an index of weights
+_MAX_CONFIG = 2**22  # bytes of a config, which has a name for each of some ten thousand labels at most
+_MAX_TEXTS = 2**27  # bytes of all files that are no weights, vocabularies among them
+_MAX_CARD = 2**16  # bytes of a README that are read
+_MAX_HEADER = 2**23  # bytes that say what is in a file of weights
+_MAX_TENSORS = 20_000  # in a file of weights
+_MAX_SHARDS = 1000
+_LICENCE = re.compile(r"^license: *(?:\[(.*)\]|(.*?)) *\n((?:- .*\n)*)", re.MULTILINE)
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _WHOLE = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
 _OTHERS = (".h5", ".msgpack", ".onnx", ".tflite")
@@ -56,9 +64,15 @@ def read_folder(path: Path, name: str) -> ModelFiles:
         _find_weights(path, name)
     config = read_json(path / "config.json", name)
     check_config(config, name)
+    texts = [file for file in path.iterdir() if file.is_file() and file.suffix != ".safetensors"]
+    if sum(file.stat().st_size for file in texts if not file.name.endswith((*_PICKLES, *_OTHERS))) > _MAX_TEXTS:
+        raise HubError("The files of {name} beside its weights are too large.", name=name)
     for file in PROCESSORS:
         if (path / file).is_file():
             check_processor(read_json(path / file, name), file, name)
+    for file in TOKENIZERS:
+        if (path / file).is_file():
+            check_tokenizer(read_json(path / file, name), file, name)
     return ModelFiles(sum(_count_parameters(file, name) for file in _find_weights(path, name)), read_licence(path))
 
 
@@ -148,7 +162,8 @@ def check_weight_names(names: Sequence[str], name: str) -> None:
 def read_json(path: Path, name: str) -> dict[str, Any]:
     """One of the folder's JSON files."""
     try:
-        if (path.exists() and not path.is_file()) or path.stat().st_size > _MAX_JSON:
+        most = _MAX_JSON if path.name.endswith(".index.json") else _MAX_CONFIG
+        if (path.exists() and not path.is_file()) or path.stat().st_size > most:
             raise ValueError
         content = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -163,14 +178,22 @@ def read_json(path: Path, name: str) -> dict[str, Any]:
 
 
 def read_licence(path: Path) -> str:
-    """The licence in the front matter of README.md, or ""."""
-    import frontmatter
+    """The licence in the front matter of README.md, or "".
 
+    Its one line is looked for: YAML at large has aliases, of which a short text may make a huge one.
+    """
     try:
-        licence = frontmatter.loads((path / "README.md").read_text(encoding="utf-8")).get("license", "")
-    except Exception:  # a card that is missing or not YAML is no reason to refuse a model
+        with (path / "README.md").open("rb") as file:
+            card = file.read(_MAX_CARD).decode("utf-8", errors="replace").replace("\r\n", "\n")
+    except OSError:  # a card that is missing is no reason to refuse a model
         return ""
-    return ", ".join(map(str, licence)) if isinstance(licence, list) else str(licence or "")
+    front = card.split("\n---", 1)[0] + "\n" if card.startswith("---\n") else ""
+    found = _LICENCE.search(front)
+    if found is None:
+        return ""
+    listed, single, items = found.groups()
+    names = listed.split(",") if listed else [line[2:] for line in items.splitlines()] if items else [single]
+    return ", ".join(filter(None, (each.strip(" \"'")[:80] for each in names[:10])))
 
 
 def _is_known(model_type: object) -> bool:
@@ -196,6 +219,8 @@ def read_shards(path: Path, index: str, name: str) -> tuple[Path, ...]:
     places = read_json(path / index, name).get("weight_map")
     shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
     names = {file.name for file in path.iterdir()}
+    if len(shards) > _MAX_SHARDS:
+        raise HubError("The weights of {name} are in too many files.", name=name)
     for shard in shards or [index.removesuffix(".index.json")]:
         if not shards or shard not in names:  # so never a path that leads elsewhere
             raise HubError(
@@ -205,6 +230,7 @@ def read_shards(path: Path, index: str, name: str) -> tuple[Path, ...]:
 
 
 def _count_parameters(file: Path, name: str) -> int:
+    may_end()
     try:
         with file.open("rb") as content:
             if int.from_bytes(content.read(8), "little") > _MAX_HEADER:
@@ -291,6 +317,7 @@ def _packaged() -> Iterator[LocalModel | None]:
 def _in_folders(folders: Iterable[Path]) -> Iterator[LocalModel | None]:
     for folder in filter(Path.is_dir, folders):
         for path in (folder, *sorted(filter(Path.is_dir, folder.iterdir()))):
+            may_end()
             yield _describe(path.name, "folder", path)
 
 
