@@ -226,6 +226,8 @@ class Worker:
         with self._lock:
             if self._closed:
                 raise BrokenExecutor("closed")
+            if self._executor is not None and self.process is not None and not self.process.is_alive():
+                self._end()  # it died between two calls, and neither had to do with that
             if self._executor is not None:
                 return self._executor
             context = multiprocessing.get_context("forkserver" if can_fork() else "spawn")

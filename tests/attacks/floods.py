@@ -1,13 +1,12 @@
-"""One client that floods a hosted server for a minute, and how long health and a newcomer's page take meanwhile.
+"""One client that floods a hosted server, and how long health and a newcomer's own sentence take meanwhile.
 
-`make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client. The server stands alone, or
-behind the shipped proxy without TLS, with both on this machine.
+`make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
+import json
 import re
 import shutil
 import statistics
@@ -16,9 +15,9 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -26,47 +25,23 @@ from urllib.parse import urlsplit
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.sampling import Tree
-from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
+from benchmarks.serving import HOSTED, ROOT, Server, free_port, running
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
 from tests.attacks.over_http import BINARY, FOREIGN, PING, frame, handshake, send_request
-
-
-@contextmanager
-def behind_proxy(folder: Path, *servers: Server) -> Iterator[str]:
-    """The address of the shipped proxy, without TLS, before these servers."""
-    address = f"127.0.0.1:{free_port()}"
-    written = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
-    places = [f"    server s{number} {each.url.removeprefix('http://')}" for number, each in enumerate(servers)]
-    for shipped, changed in (
-        (r"^ +server-template.*$", "\n".join(places)),
-        (r"^frontend unencrypted\n(?: .*\n)+", ""),
-        (r"(?:^ +bind .*\n)+", f"    bind {address}\n"),
-        (r"X-Forwarded-Proto https", "X-Forwarded-Proto http"),
-        (r" secure ", " "),
-    ):
-        written = re.sub(shipped, changed, written, flags=re.M)
-    (folder / "haproxy.cfg").write_text(written, encoding="utf-8")
-    log = folder / "haproxy.log"
-    with log.open("wb") as output:
-        command = ["haproxy", "-f", str(folder / "haproxy.cfg")]
-        proxy = subprocess.Popen(command, env=os.environ | {"HOSTNAME": "proxy"}, stdout=output, stderr=output)
-    try:
-        wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
-        yield f"http://{address}"
-    finally:
-        proxy.terminate()
-        proxy.wait(timeout=30)
-
+from tests.pages.extremes import WORD
+from ui.text.words import ENGLISH, load_words
 
 CHAPTER = "sinusoidal-encoding"
-SECONDS = 60.0
+SECONDS = 10.0
+WINDOWS = 12
 TIMEOUT = 300.0
 PAUSE = 0.1  # seconds between two questions for health
 MAX_HEALTH = 0.25  # seconds
 SLOWER = 2.0  # times that a newcomer may wait longer than in peace
 FLOODER = "127.0.0.2"  # not the address of those who wait: the proxy limits each
 BEGINS = b"flooding\n"
+COMPUTE = load_words("common", ENGLISH)("compute")
 
 
 async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
@@ -135,6 +110,48 @@ async def clears(url: str) -> None:
             await asyncio.sleep(0.1)
 
 
+async def in_windows(one: Callable[[str, int], Awaitable[None]], url: str) -> None:
+    await asyncio.gather(*[one(url, number) for number in range(WINDOWS)])
+
+
+def longest(number: int, name: str) -> dict[str, str]:
+    """The address of a text that nobody has translated, with what is costliest of it."""
+    text = f"{number} {name} {time.monotonic()} " + WORD * 130
+    return {"t-text": text, "t-search": "beam 4", "t-tree": "own", "t-quantity": "contributions", "open-all": "true"}
+
+
+async def computes(url: str, number: int) -> None:
+    async with visit(url, TIMEOUT, source=FLOODER) as visitor:
+        while True:
+            shown = await visitor.open("transformer", **longest(number, "computed"))
+            if COMPUTE in shown.buttons:
+                await visitor.click(COMPUTE)
+
+
+async def opens_links(url: str, number: int) -> None:
+    while True:
+        async with visit(url, TIMEOUT, source=FLOODER) as visitor:
+            await visitor.open("transformer", **longest(number, "linked"))
+
+
+async def opens_folders(url: str, number: int) -> None:
+    while True:
+        async with visit(url, TIMEOUT, source=FLOODER) as visitor:
+            await visitor.open("model-lab", **{"ml-model": FOLDERS[number % len(FOLDERS)], "open-all": "true"})
+
+
+FOLDERS = ("many-labels", "many-extra-tokens", "good")
+
+
+def write_folders(place: Path) -> None:
+    """Folders of models that ask for much, beside one that does not."""
+    for name in FOLDERS:
+        shutil.copytree(ROOT / "assets" / "hub" / "writer-en", place / name)
+    for name, file, field_name in ((0, "config.json", "num_labels"), (1, "tokenizer_config.json", "extra_ids")):
+        path = place / FOLDERS[name] / file
+        path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {field_name: 10**8}), encoding="utf-8")
+
+
 FLOODS: dict[str, Callable[[str], Awaitable[None]]] = {
     "a window that sends pings without a pause": partial(flood_frames, b"", frame(PING) * 10_000),
     "a window that sends empty fragments without a pause": partial(
@@ -142,12 +159,11 @@ FLOODS: dict[str, Callable[[str], Awaitable[None]]] = {
     ),
     "a window that sends empty messages without a pause": partial(flood_frames, b"", frame(BINARY) * 10_000),
     "28 reruns a second with 900 clicks each, and nothing read": partial(reruns, False),
-    "28 reruns a second with 900 clicks each, and everything read": partial(reruns, True),
     "ten handshakes at once from another site, again and again": partial(flood_handshakes, FOREIGN),
-    "ten handshakes at once with an Origin of 20 kB, again and again": partial(
-        flood_handshakes, f"https://{'x' * 20_000}"
-    ),
     "ten messages a second that empty all caches": clears,
+    "twelve windows that compute the longest texts with beam 4": partial(in_windows, computes),
+    "twelve windows that open the costliest link, again and again": partial(in_windows, opens_links),
+    "twelve windows that open folders of models that ask for much": partial(in_windows, opens_folders),
 }
 
 
@@ -173,9 +189,11 @@ def ask(url: str, waits: list[float], over: threading.Event) -> None:
 
 
 async def newcomer(url: str) -> float:
+    """Seconds until somebody new has the translation of a sentence of their own."""
     begun = time.monotonic()
     async with visit(url, TIMEOUT) as visitor:
-        assert (await visitor.open(CHAPTER)).texts
+        shown = await visitor.open("transformer", **{"t-text": f"He has {begun} books."})
+        assert any("livres" in text for text in shown.texts)
     return time.monotonic() - begun
 
 
@@ -205,7 +223,7 @@ def measure(server: Server, operations: str, seconds: float, flood: str = "") ->
         end = time.monotonic() + seconds
         while time.monotonic() < end:
             waits.newcomers.append(asyncio.run(newcomer(url)))
-            time.sleep(2)
+            time.sleep(0.5)
     finally:
         waits.cores = (used.cpu_seconds() - cpu) / (time.monotonic() - begun)
         waits.refused = count_refused(operations) - refused
@@ -228,39 +246,30 @@ def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
 
 
 def table(lines: list[str]) -> str:
-    head = "| meanwhile | `/healthz` | at `ATLAS_METRICS` | a page, median | a page, longest | of a core | refused |"
+    head = "| meanwhile | `/healthz` | at `ATLAS_METRICS` | a sentence, median | longest | of a core | refused |"
     return "\n".join([head, "| --- | --: | --: | --: | --: | --: | --: |", *lines])
 
 
-def measure_all(server: Server, operations: str, seconds: float, way: str) -> tuple[list[str], bool]:
-    """A line for each flood, and whether all of them held."""
-    peace = measure(server, operations, seconds / 3)
-    lines, whole = [line(f"nothing, {way}", peace, peace)[0]], True
-    print(lines[0], flush=True)
-    for flood in FLOODS:
-        waits = measure(server, operations, seconds, flood)
-        row, held = line(f"{flood}, {way}", waits, peace)
-        lines.append(row)
-        whole = whole and held
-        print(row, "" if held else "TOO SLOW", flush=True)
-        time.sleep(2)
-    return lines, whole
-
-
 def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
-    """The lines of all floods, directly and through the shipped proxy, and whether all of them held."""
+    """The lines of all floods, and whether all of them held."""
     operations = f"127.0.0.1:{free_port()}"
-    settings = {"ATLAS_PROCESSES": "1", "ATLAS_WORKERS": "0", "ATLAS_METRICS": operations}
-    with tempfile.TemporaryDirectory() as name, running(Path(name), HOSTED, settings) as server:
-        while send_request(server.url, "GET", "/readyz")[0] != 200:
-            time.sleep(0.5)
-        asyncio.run(newcomer(server.url))
-        lines, whole = measure_all(server, f"http://{operations}", seconds, "directly")
-        if shutil.which("haproxy"):
-            with behind_proxy(Path(name), server) as url:
-                proxied = replace(server, url=url)
-                more, held = measure_all(proxied, f"http://{operations}", seconds, "through the proxy")
-                lines, whole = lines + more, whole and held
+    with tempfile.TemporaryDirectory() as name:
+        write_folders(folders := Path(name) / "folders")
+        settings = {"ATLAS_PROCESSES": "1", "ATLAS_WORKERS": "2", "ATLAS_METRICS": operations}
+        settings["ATLAS_MODEL_FOLDERS"] = str(folders)
+        with running(Path(name), HOSTED, settings) as server:
+            while send_request(server.url, "GET", "/readyz")[0] != 200:
+                time.sleep(0.5)
+            for _ in range(3):
+                asyncio.run(newcomer(server.url))
+            peace = measure(server, f"http://{operations}", seconds)
+            lines, whole = [line("nothing", peace, peace)[0]], True
+            for flood in FLOODS:
+                row, held = line(flood, measure(server, f"http://{operations}", seconds, flood), peace)
+                lines.append(row)
+                whole = whole and held
+                print(row, "" if held else "TOO SLOW", flush=True)
+                time.sleep(2)
     return lines, whole
 
 

@@ -26,8 +26,7 @@ from playwright.sync_api import Page, expect
 from websockets.sync.client import connect
 from websockets.typing import Subprotocol
 
-from benchmarks.serving import HOSTED, ROOT, Server, free_port, running
-from tests.attacks.floods import behind_proxy
+from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
 from tests.browser.conftest import browser, page
 
 __all__ = ["browser", "page"]
@@ -48,6 +47,33 @@ class Proxied:
     url: str
     servers: dict[str, Server]
     counts: dict[str, str]
+
+
+@contextmanager
+def behind_proxy(folder: Path, *servers: Server) -> Iterator[str]:
+    """The address of the shipped proxy, without TLS, before these servers."""
+    address = f"127.0.0.1:{free_port()}"
+    written = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
+    places = [f"    server s{number} {each.url.removeprefix('http://')}" for number, each in enumerate(servers)]
+    for shipped, changed in (
+        (r"^ +server-template.*$", "\n".join(places)),
+        (r"^frontend unencrypted\n(?: .*\n)+", ""),
+        (r"(?:^ +bind .*\n)+", f"    bind {address}\n"),
+        (r"X-Forwarded-Proto https", "X-Forwarded-Proto http"),
+        (r" secure ", " "),
+    ):
+        written = re.sub(shipped, changed, written, flags=re.M)
+    (folder / "haproxy.cfg").write_text(written, encoding="utf-8")
+    log = folder / "haproxy.log"
+    with log.open("wb") as output:
+        command = ["haproxy", "-f", str(folder / "haproxy.cfg")]
+        proxy = subprocess.Popen(command, env=os.environ | {"HOSTNAME": "proxy"}, stdout=output, stderr=output)
+    try:
+        wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
+        yield f"http://{address}"
+    finally:
+        proxy.terminate()
+        proxy.wait(timeout=30)
 
 
 @pytest.fixture(scope="module")

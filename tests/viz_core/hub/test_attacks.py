@@ -329,7 +329,7 @@ def test_processors_of_huge_pictures() -> None:
 
 
 def test_options_of_videos_are_read_within_the_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.hub.store.files._MAX_JSON", 10)
+    monkeypatch.setattr("viz_core.hub.store.files._MAX_CONFIG", 10)
     (tmp_path / "video_preprocessor_config.json").write_text(json.dumps({"size": {"shortest_edge": 4}}))
     with pytest.raises(HubError, match="is damaged"):
         load_video_options(LocalModel("x", "folder", tmp_path, "", "qwen2_vl", 0))
