@@ -186,7 +186,9 @@ def test_every_worker_is_warmed_and_so_is_its_replacement(pool: WorkerPool) -> N
     for _ in range(2):
         pool.execute("warm", CALM)
     assert all(one._warmed == [CALM] for one in pool.workers)
-    pool.workers[0].process.kill()
+    died = pool.workers[0].process
+    died.kill()
+    died.join(60)  # between two calls: the next one had nothing to do with it
     assert pool.workers[0].execute("evaluate_model", NoModel(), cached_runs) == 1
 
 
