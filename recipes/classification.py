@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from typing import cast
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Float, Int
@@ -17,8 +19,10 @@ from recipes.loop import RunOptions, TrainingConfig, TrainingState, run_epochs, 
 from recipes.loss import fast_pass
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
+from recipes.spread import key_penalty
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
+from viz_core.trace import record
 
 
 @dataclass(frozen=True)
@@ -84,6 +88,10 @@ class ClassifierConfig(TrainingConfig):
     views: Views = field(default_factory=Views)
     average: float = 0.99  # share of the old weights that each step leaves in their running average
     held_out: int = 2000  # training pictures put aside for the curve
+    start: str | None = None  # a shipped classifier whose weights training begins with
+    teacher_share: float = 0.0  # of each target that is what the start's weights predict
+    key_penalty: float = 0.0  # nats a layer for heads whose queries rest on one key (recipes.spread)
+    free_on_key: float = 0.2  # mean weight on a key that costs nothing
 
     def side(self, progress: float) -> int:
         """Side of the training pictures at this part of training (progressive resolution, Tan and Le 2021)."""
@@ -91,20 +99,32 @@ class ClassifierConfig(TrainingConfig):
 
 
 def train_classifier(
-    build: Callable[[], ViT], pictures: Pictures, preparation: Preparation, config: ClassifierConfig, run: RunOptions
+    build: Callable[[], ViT],
+    pictures: Pictures,
+    preparation: Preparation,
+    config: ClassifierConfig,
+    run: RunOptions,
+    start: ViT | None = None,
 ) -> tuple[ViT, TrainingState]:
     """Train the model that `build()` makes, until the epochs or minutes are used up; writes last.pt, to resume from.
+
+    With `start`, training begins with its weights, whose predictions are `teacher_share` of each target.
 
     Returns:
         The model with its averaged weights, and the state with the learning curve. Nothing is selected on the
         held-out pictures: they are for the curve alone.
 
     Raises:
-        ValueError: if there is nothing to resume from, or too few pictures to train on.
+        ValueError: if there is nothing to resume from, too few pictures to train on, or no start to learn from.
     """
+    if config.teacher_share and start is None:
+        raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
     train, held_out = hold_out(pictures, config)
     run.begin(config.seed)
     model = build()
+    if start is not None:
+        model.load_state_dict(start.state_dict())
+        start.to(run.device).eval()
     model.to(run.device)
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, outputs=[model.head])
     averaged = AveragedModel(model, multi_avg_fn=running_average(config.average))
@@ -121,7 +141,14 @@ def train_classifier(
         X, targets = train.part(rows.to(run.device))
         views = random_views(preparation.normalise(X), config.side(progress), config.views, random)
         wanted = soft_targets(targets, num_classes, config.label_smoothing)
-        return F.cross_entropy(logits(model, views), wanted), len(rows)
+        if config.teacher_share and start is not None:
+            with torch.no_grad():
+                wanted = wanted.lerp(logits(start, views).softmax(dim=-1), config.teacher_share)
+        with record(differentiable=True) if config.key_penalty else nullcontext() as trace:
+            loss = F.cross_entropy(logits(model, views), wanted)
+        for call in trace or ():
+            loss = loss + config.key_penalty * key_penalty(call.graph_weights, config.free_on_key)
+        return loss, len(rows)
 
     smooth = cast(ViT, averaged.module)
     run_epochs(
@@ -155,6 +182,14 @@ def logits(model: ViT, X: Float[Tensor, "batch channels height width"]) -> Float
     """Logits in float32 of a pass in the device's fast precision."""
     with fast_pass(X.device):
         return model(X).float()
+
+
+@torch.inference_mode()
+def most_on_one_key(model: ViT, pictures: Pictures, preparation: Preparation) -> Float[np.ndarray, "layers heads"]:
+    """Mean over pictures of max_j w_j, with w_j the mean weight of a head's queries on key j."""
+    with record() as trace:
+        model.eval()(preparation.normalise(pictures.pixels.to(next(model.parameters()).device)))
+    return np.stack([call.weights().mean(dim=-2).amax(dim=-1).mean(dim=0).cpu().numpy() for call in trace])
 
 
 @torch.inference_mode()

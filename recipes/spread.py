@@ -57,6 +57,11 @@ def token_penalty(
     return (beyond * real).sum() / (real.sum() * weights.shape[1]).clamp(min=1) + columns
 
 
+def key_penalty(weights: Float[Tensor, "batch heads queries keys"], free: float) -> Float[Tensor, ""]:
+    """Mean over batch and heads of sum_j relu(w_j - free), with w_j the mean weight of all queries on key j."""
+    return F.relu(weights.mean(dim=-2) - free).sum(dim=-1).mean()
+
+
 def guide_penalty(
     weights: Float[Tensor, "batch heads n n"], visible: Bool[Tensor, "batch n n"], signs: str
 ) -> Float[Tensor, ""]:
