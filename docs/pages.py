@@ -54,7 +54,7 @@ def on_files(files: Files, config: Any) -> Files:
     for card in sorted(_cards()):
         text = re.sub(r"\A---\n.*?^---\n", "", card.read_text("utf-8"), flags=re.DOTALL | re.MULTILINE)
         files.append(File.generated(config, _card_page(card), content=text))
-    for picture in ("assets/readme/transformer.png", "assets/components/logo.svg"):
+    for picture in ("assets/readme/transformer.png", "assets/readme/heads.png", "assets/components/logo.svg"):
         path = ROOT / picture
         files.append(File.generated(config, f"assets/{path.name}", content=path.read_bytes()))
     return files

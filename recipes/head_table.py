@@ -1,4 +1,4 @@
-"""What each head of a translator does: python -m recipes head-table NAME [--checkpoints FOLDER].
+"""What each head of a translator does: python -m recipes head-table NAME [--checkpoints FOLDER], or head-picture.
 
 Prints, by kind of attention and layer: the share of the heads' weight on a mark, how many give it more than half, and
 the roles that a scan names; then BLEU and the alignment error of the best cross-attention head, as recorded.
@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import torch
 from jaxtyping import Float
+from PIL import Image
 
 from viz_core.hub import HubModel
 from viz_core.hub.shipped import as_hub_model
@@ -23,6 +24,7 @@ from viz_core.pretrained.samples import Sample, held_out
 from viz_core.pretrained.scan_inputs import scan_inputs
 from viz_core.trace import record
 
+EXAMPLE = "The black cat is sleeping on my bed."
 WORDS = range(6, 13)  # of an English sentence that the shares are measured on
 MUCH = 0.5  # of a head's weight on a mark
 ON_MARKS = {"encoder-self": "separator", "decoder-self": "first"}  # what a scan calls a head that rests on the mark
@@ -37,6 +39,23 @@ def print_table(name: str, checkpoints: Path, _: Path | None) -> None:
     roles = head_roles(as_hub_model(translator, translator.device), scan_inputs("narrow"))
     print(table(shares, roles))
     print(scores(checkpoints / name))
+
+
+@torch.inference_mode()
+def draw_heads(name: str, checkpoints: Path, _: Path | None) -> None:
+    """Write NAME-heads.png: the self-attention of every head on one sentence, a row a layer, darker for more weight."""
+    translation = load_translator(name, folder=checkpoints).translate(EXAMPLE)
+    rows = []
+    for call in translation.trace:
+        if call.kind == "self":
+            heads = 255 - (255 * call.weights()[0].sqrt()).byte().numpy()
+            square = [
+                np.pad(head.repeat(128 // len(head), 0).repeat(128 // len(head), 1), 3, constant_values=190)
+                for head in heads
+            ]
+            row = Image.fromarray(np.concatenate(square, axis=1))
+            rows.append(np.asarray(row.resize((8 * 72, 72), Image.Resampling.NEAREST)))
+    Image.fromarray(np.concatenate(rows)).save(f"{name}-heads.png", optimize=True)
 
 
 @torch.inference_mode()
