@@ -20,6 +20,7 @@ from recipes.classification import (
     Views,
     accuracy,
     hold_out,
+    most_on_one_key,
     random_views,
     soft_targets,
     train_classifier,
@@ -28,6 +29,7 @@ from recipes.classifiers import CLASSIFIERS, measure, when_it_ended
 from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
 from recipes.reliability import calibration_bins, expected_calibration_error, fit_familiarity
+from recipes.spread import key_penalty
 from viz_core.maps.rollout import gradient_relevance
 from viz_core.models import ViT
 from viz_core.pretrained import (
@@ -218,11 +220,15 @@ def test_distances_are_mahalanobis_and_do_not_depend_on_the_axes() -> None:
 
 
 def train(
-    out: Path, config: ClassifierConfig, resume: bool = False, minutes: float | None = None
+    out: Path,
+    config: ClassifierConfig,
+    resume: bool = False,
+    minutes: float | None = None,
+    start: ViT | None = None,
 ) -> tuple[ViT, TrainingState]:
     pictures, run = bars(160, 2), RunOptions(out, CPU, minutes, resume)
     return train_classifier(
-        lambda: build_classification_model(SMALL), pictures, measure(pictures, "garment"), config, run
+        lambda: build_classification_model(SMALL), pictures, measure(pictures, "garment"), config, run, start
     )
 
 
@@ -269,6 +275,35 @@ def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
     last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
     assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
     assert not model.training
+
+
+def test_queries_on_one_key_cost_what_they_exceed_and_heads_are_measured_by_it() -> None:
+    column = torch.zeros(1, 2, 4, 4)
+    column[..., 1] = 1
+    assert key_penalty(torch.full((1, 2, 4, 4), 0.25), free=0.25) == 0
+    assert float(key_penalty(column, free=0.25)) == pytest.approx(0.75)
+    half = torch.stack((column[:, 0], torch.full((1, 4, 4), 0.25)), dim=1)  # one head of two
+    assert float(key_penalty(half, free=0.4)) == pytest.approx(0.3)
+    model = build_classification_model(SMALL)
+    for block in model.blocks:
+        torch.nn.init.zeros_(block.attention.W_q.weight)  # then all scores are alike
+    pictures = bars(5, 3)
+    found = most_on_one_key(model, pictures, measure(pictures, "garment"))
+    assert found == pytest.approx(np.full((2, 2), 1 / 17), abs=1e-6)  # 16 patches and the class token
+
+
+def test_a_penalty_spreads_heads_of_a_model_that_learns_from_its_start(tmp_path: Path) -> None:
+    start, _ = train(tmp_path / "start", replace(CONFIG, epochs=2))
+    config = replace(CONFIG, epochs=1, muon_lr=None, teacher_share=0.5, free_on_key=0.06, key_penalty=0.0)
+    pictures = bars(100, 4)
+    most = {}
+    for weight in (0.0, 5.0):
+        model, _ = train(tmp_path / str(weight), replace(config, key_penalty=weight), start=start)
+        most[weight] = most_on_one_key(model, pictures, measure(pictures, "garment"))
+    even = 1 / 17  # 16 patches and the class token
+    assert most[5.0].mean() - even < 0.6 * (most[0.0].mean() - even)
+    with pytest.raises(ValueError, match="teacher_share: expected a model to start from"):
+        train(tmp_path / "none", config)
 
 
 def test_what_is_held_out_is_not_trained_on() -> None:

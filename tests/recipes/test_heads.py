@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
+from PIL import Image
 from safetensors.torch import load_file
 
 from recipes.__main__ import main
@@ -24,7 +25,7 @@ from recipes.alignments import (
     word_of_each_token,
 )
 from recipes.head_importance import IMPORTANCE, MEANS, ClassifierSubject, TranslatorSubject
-from recipes.head_table import mark_shares, table
+from recipes.head_table import draw_heads, mark_shares, table
 from recipes.marks import value_lengths
 from recipes.picture_sets import Pictures, PictureSplit
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
@@ -35,6 +36,7 @@ from viz_core.pretrained.bleu import paired_bootstrap, percentage_right
 from viz_core.pretrained.card import CheckpointError
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.samples import held_out
+from viz_core.pretrained.shipped import CHECKPOINTS
 from viz_core.trace import Trace, gate, intervene, record
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups
@@ -174,6 +176,16 @@ def test_shares_are_means_over_the_queries_of_sentences_of_6_to_12_words() -> No
     assert found["encoder-self"][1].tolist() == pytest.approx(end[..., -1].mean(-1).tolist(), abs=1e-6)
     after_the_first = torch.stack([start[:, i, 0] for i in range(1, start.shape[1])]).mean(0)
     assert found["decoder-self"][2].tolist() == pytest.approx(after_the_first.tolist(), abs=1e-6)
+
+
+def test_every_self_attention_head_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    draw_heads("transformer-en-fr", CHECKPOINTS, None)
+    drawn = np.asarray(Image.open("transformer-en-fr-heads.png")).astype(int)
+    assert drawn.shape == (6 * 72, 8 * 72)  # three layers of the encoder above three of the decoder, eight heads
+    first = drawn[3 * 72 : 4 * 72, :72]  # of the decoder, whose queries see no later key
+    assert first[8, 60] == 255
+    assert first[60, 4:60].min() < 128
 
 
 def test_lengths_are_those_of_the_values_that_the_layer_makes() -> None:
