@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -85,15 +86,26 @@ def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
     split = spec.data.load(data)
     preparation = measure(split.train, spec.data.form)
     build = partial(build_classification_model, spec.architecture)
-    start = None if config.start is None else load_classifier(config.start, run.device).model
-    model, state = train_classifier(build, split.train, preparation, config, run, start)
+    before = None if config.start is None else load_classifier(config.start, run.device)
+    model, state = train_classifier(
+        build, split.train, preparation, config, run, None if before is None else before.model
+    )
     # What was to be its end is listed beside the rest: several if that changed on the way.
     training = state.record(config, run.device) | {"lengths": state.lengths}
-    if start is not None:
+    if before is not None:
+        training |= continued(before.card.training, training)
         some = split.test.part(torch.arange(_PICTURES_OF_HEADS))
-        heads = [most_on_one_key(each, some, preparation).round(3).tolist() for each in (start, model)]
+        heads = [most_on_one_key(each, some, preparation).round(3).tolist() for each in (before.model, model)]
         training["most_on_one_key"] = dict(zip(("before", "after"), heads, strict=True))
     export_classifier(name, spec, model, split, preparation, training, run)
+
+
+def continued(before: Mapping[str, Any], training: Mapping[str, Any]) -> dict[str, Any]:
+    """Curve, updates and seconds of both trainings together, the second's epochs counted on from the first's."""
+    last = before["curve"][-1]["epoch"]
+    added = [{**point, "epoch": last + point["epoch"]} for point in training["curve"]]
+    sums = {name: before[name] + training[name] for name in ("updates", "seconds")}
+    return {"curve": [*before["curve"], *added], **sums}
 
 
 def measure(pictures: Pictures, form: str) -> Preparation:
@@ -151,9 +163,10 @@ def _heads(most: dict[str, list[list[float]]] | None) -> str:
     )
     return f"""## Heads that rested on one patch
 
-Training began with the weights shipped before, whose heads gave most of their weight to one patch of each picture. A
-penalty on a key's mean weight moved it; half of each target was what those weights predicted. Largest mean weight of a
-head's queries on one key, over {_PICTURES_OF_HEADS} test pictures, and heads above {_MUCH}:
+The last epochs, whose settings are above, began with the weights shipped before, whose heads gave most of their weight
+to one patch of each picture. A penalty on a key's mean weight moved it; half of each target was what those weights
+predicted. Largest mean weight of a head's queries on one key, over {_PICTURES_OF_HEADS} test pictures, and heads above
+{_MUCH}:
 
 | layer | largest before | heads | largest after | heads |
 | --- | --- | --- | --- | --- |

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from PIL import Image
 
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.scan import scan
@@ -75,7 +76,7 @@ def resumable_scan(
         ValueError: if there is no text, `batch` is below 1, or `save` is of another scan.
     """
     settings = [model.card.name, model.card.revision, batch, worth, list(texts)]
-    digest = hashlib.sha256(json.dumps(settings).encode()).hexdigest()
+    digest = hashlib.sha256(json.dumps(settings, default=_picture_digest).encode()).hexdigest()
     done = [] if save is None or not save.exists() else _read(save, digest)
     done = done if len(done) == len(texts) else done[: len(done) - len(done) % max(1, batch)]
     if save is not None:
@@ -100,6 +101,10 @@ def _read(file: Path, digest: str) -> list[Line]:
     if lines[:1] != [json.dumps(digest)]:
         raise ValueError(f"save: expected a new file, or one of the same model, texts and settings, got {file}")
     return [json.loads(line) for line in lines[1:]]
+
+
+def _picture_digest(picture: Image.Image) -> str:
+    return hashlib.sha256(picture.tobytes()).hexdigest()
 
 
 def table(found: Scan) -> Iterator[dict[str, Any]]:

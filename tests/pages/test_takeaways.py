@@ -210,8 +210,13 @@ def first_layer_reaches_far(visits: Visits) -> bool:
 
 
 def confidence_is_accuracy(visits: Visits) -> bool:
+    """Within a tenth, beyond two standard errors of a share of so many pictures: the first bin holds three."""
     (line,) = (each for each in drawn(visits("vision-transformer"), "calibration") if each.get("name") == "measured")
-    return float(np.abs(np.subtract(line["x"], line["y"])).max()) < 0.1
+    bins = load("vit-fashion-mnist").card.training["calibration"]["bins"]
+    confidence, accuracy = np.array(line["x"]), np.array(line["y"])
+    assert accuracy == pytest.approx([each["accuracy"] for each in bins], abs=1e-4)
+    errors = np.sqrt(accuracy * (1 - accuracy) / [each["pictures"] for each in bins])
+    return bool((np.abs(confidence - accuracy) < 0.1 + 2 * errors).all())
 
 
 def heads_form_with_accuracy(visits: Visits) -> bool:

@@ -25,7 +25,7 @@ from recipes.classification import (
     soft_targets,
     train_classifier,
 )
-from recipes.classifiers import CLASSIFIERS, measure, when_it_ended
+from recipes.classifiers import CLASSIFIERS, continued, measure, when_it_ended
 from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
 from recipes.reliability import calibration_bins, expected_calibration_error, fit_familiarity
@@ -304,6 +304,12 @@ def test_a_penalty_spreads_heads_of_a_model_that_learns_from_its_start(tmp_path:
     assert most[5.0].mean() - even < 0.6 * (most[0.0].mean() - even)
     with pytest.raises(ValueError, match="teacher_share: expected a model to start from"):
         train(tmp_path / "none", config)
+
+
+def test_the_curve_of_a_second_training_goes_on_from_the_first() -> None:
+    before = {"curve": [{"epoch": 1.0}, {"epoch": 2.0}], "updates": 20, "seconds": 60}
+    both = continued(before, {"curve": [{"epoch": 0.5}], "updates": 5, "seconds": 9})
+    assert both == {"curve": [{"epoch": 1.0}, {"epoch": 2.0}, {"epoch": 2.5}], "updates": 25, "seconds": 69}
 
 
 def test_what_is_held_out_is_not_trained_on() -> None:

@@ -15,6 +15,7 @@ from recipes.scan import main, resumable_scan, side_by_side, table
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.scan import scan
 from viz_core.pretrained.samples import held_out
+from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
 
@@ -64,6 +65,15 @@ def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
         save.write_text(content, encoding="utf-8")
         with pytest.raises(ValueError, match="same model, texts and settings"):
             resumable_scan(model, texts[1:], save, batch=3)
+
+
+def test_pictures_are_scanned_as_texts_are() -> None:
+    model = load_hub("vit-fashion-mnist")
+    pictures = [scan_picture(each) for each in scan_inputs("narrow", pictures=True)[:2]]
+    np.testing.assert_array_equal(
+        resumable_scan(model, pictures).kinds["encoder-self"].measured["entropy"],
+        scan(model, pictures).kinds["encoder-self"].measured["entropy"],
+    )
 
 
 def test_narrow_and_broad_texts_stand_side_by_side(model: HubModel) -> None:

@@ -104,7 +104,7 @@ def test_heads_of_a_vision_model_are_scanned_on_pictures(visits: Visits, model: 
     app = visits(CHAPTER, **{"hs-model": model})
     assert not app.exception
     table = head_scans(model).tables["narrow", "encoder-self"]
-    assert set(table.measures) == {"diagonal", "first", "entropy", "distance", "worth"}, "no neighbours, no words"
+    assert set(table.measures) == {"diagonal", "first", "entropy", "distance", "nearby", "worth"}, "no words"
     assert sum(len(trace["x"]) for trace in drawn(app, "heads")) == len(table.heads)
     assert "class token" in app.selectbox(key="hs-x").options
     assert WORDS("unit.labels") in texts(app)
