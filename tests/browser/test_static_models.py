@@ -121,7 +121,7 @@ def test_a_reader_chooses_draws_and_uploads(
     wait_until_ready(newcomer)
     check_first_visit(newcomer, sent)
     result = newcomer.locator("[data-part=result]")
-    expect(result).to_contain_text("ankle boot")
+    expect(result).to_contain_text("T-shirt")
     newcomer.get_by_role("combobox", name="Model").select_option(label="Animals, vehicles")
     expect(result).to_contain_text("truck")
     newcomer.get_by_role("switch", name="Switch off Layer 5, head 1").first.click()

@@ -190,7 +190,7 @@ BY_THE_MODEL = {
     "transformer": "atlas.model.translate(data.example)",
     "writer": "atlas.model.run(data.example, { newTokens: 12 })",
     "vision-transformer": """(await atlas.open("vit-fashion-mnist")).classify(
-      await atlas.decode(await (await fetch(new URL("../pictures/ankle-boot.png", location))).blob()))""",
+      await atlas.decode(await (await fetch(new URL("../pictures/t-shirt.png", location))).blob()))""",
 }
 DIFFERENCES = """async () => {
   const { readRecorded } = await import(new URL("../model_page.js", location));
@@ -243,7 +243,7 @@ def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: s
     expect(newcomer.locator(".view-host")).to_be_hidden()
     newcomer.locator("select[name=model]").select_option("vit-fashion-mnist")
     expect(newcomer.get_by_role("status")).to_contain_text("works offline")
-    expect(newcomer.locator("[data-part=result]")).to_contain_text("ankle boot")
+    expect(newcomer.locator("[data-part=result]")).to_contain_text("T-shirt")
     newcomer.context.set_offline(False)
     newcomer.locator("select[name=model]").select_option("vit-cifar10")
     expect(newcomer.locator("[data-part=result]")).to_contain_text("truck")

@@ -6,7 +6,7 @@ from viz_core.runtime.assets import ASSETS, reading
 
 FOLDER = ASSETS / "samples" / "drawn"
 
-GARMENTS = ("ankle-boot", "t-shirt", "trouser", "dress", "pullover", "bag", "sneaker", "sandal")
+GARMENTS = ("t-shirt", "ankle-boot", "trouser", "dress", "pullover", "bag", "sneaker", "sandal")
 """Garments on a shop's white background: one for several labels of Fashion-MNIST."""
 
 SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")

@@ -109,7 +109,7 @@ def test_what_a_decoder_writes_is_what_the_library_writes(open_page: OpenPage, f
     assert f"logit {words[0].logit:.2f}" in texts(app)
 
 
-@pytest.mark.parametrize(("model", "drawn"), [("vit", "airplane"), ("vit-fashion-mnist", "ankle-boot")])
+@pytest.mark.parametrize(("model", "drawn"), [("vit", "airplane"), ("vit-fashion-mnist", "t-shirt")])
 def test_a_vision_model_looks_at_a_drawn_picture_until_there_is_another(
     open_page: OpenPage, model: str, drawn: str
 ) -> None:

@@ -18,7 +18,7 @@ from pages.vision_transformer.inputs import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
 from tests.tiny_models import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
-from viz_core.images.drawn import drawn_picture
+from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.vision_transformer.patches import permutation_test, random_order
 from viz_core.maps.distance import mean_attention_distance
@@ -41,7 +41,7 @@ def model(vision_checkpoints: Path) -> ImageClassifier:
 @pytest.fixture
 def boot(model: ImageClassifier) -> Classification:
     """What the small model makes of the first sample."""
-    return model.classify(drawn_picture("ankle-boot"))
+    return model.classify(drawn_picture(GARMENTS[0]))
 
 
 def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTest:

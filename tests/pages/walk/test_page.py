@@ -25,7 +25,7 @@ def header(app: AppTest) -> dict[str, Any]:
     [
         ("writer", ["decoder"], None),
         ("translator", ["encoder", "decoder"], "lit"),
-        ("picture", ["encoder"], "ankle boot"),
+        ("picture", ["encoder"], "T-shirt/top"),
     ],
 )
 def test_each_model_walks(visits: Visits, kind: str, stacks: list[str], written: str | None) -> None:
