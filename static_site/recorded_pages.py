@@ -21,7 +21,7 @@ from streamlit.testing.v1 import AppTest
 from static_site.chapter_pages import ROOT, chapter_page, labelled_range, note
 from static_site.files import SiteFiles
 from static_site.pages import RECORDED, Words, html_of, markup_of, script_words
-from ui.streamlit_internals.script_run import follow_link
+from ui.streamlit_internals.front_end import follow_link
 
 COMPONENTS = frozenset({"attention_view", "chart", "heatmap", "places"})
 """Components of the app that draw from recorded data alone."""

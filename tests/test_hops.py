@@ -23,7 +23,7 @@ import streamlit as st
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import Job, reset_singletons
-from ui.streamlit_internals.script_run import follow_link
+from ui.streamlit_internals.front_end import follow_link
 from ui.widgets.heatmap import encode_heatmap
 from viz_core.positional import sinusoidal_table
 from viz_core.pretrained import Translator

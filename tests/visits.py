@@ -18,7 +18,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests import app_test  # noqa: F401
 from ui.chapter.contents import ROOT, all_chapters, page_file
-from ui.streamlit_internals.script_run import follow_link
+from ui.streamlit_internals.front_end import follow_link
 from ui.text.words import SHARED, Words
 
 Params = Mapping[str, str]

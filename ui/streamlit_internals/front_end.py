@@ -5,8 +5,13 @@ from __future__ import annotations
 import re
 from collections.abc import Collection
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import streamlit as st
+from streamlit.util import calc_hash
+
+if TYPE_CHECKING:
+    from streamlit.testing.v1 import AppTest
 
 _STATIC = Path(st.__file__).parent / "static"
 _IMPORTED = re.compile(r"""(?:from|import)["'`]\./([\w.-]+\.js)["'`]""")
@@ -115,3 +120,9 @@ def chunks(names: Collection[str]) -> list[str]:
             with (_STATIC / "static" / "js" / name).open(encoding="utf-8") as file:
                 ahead += _IMPORTED.findall(file.read(_HEAD))
     return list(found)
+
+
+def follow_link(app: AppTest, chapter: str) -> AppTest:
+    """Open a chapter without a browser, as one does that follows a link: `switch_page` can after a first run only."""
+    app._page_hash = calc_hash(chapter)
+    return app

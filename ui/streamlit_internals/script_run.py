@@ -15,15 +15,12 @@ from streamlit.navigation.page import StreamlitPage
 from streamlit.runtime import exists
 from streamlit.runtime.scriptrunner import StopException, add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
-from streamlit.util import calc_hash
 
 from ui.streamlit_internals.message_filter import find_session
 from ui.streamlit_internals.self_test import works
 
 if TYPE_CHECKING:
     from streamlit.runtime.state.session_state import SessionState
-    from streamlit.testing.v1 import AppTest
-
 Value = TypeVar("Value")
 _found_in_run: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
 
@@ -94,12 +91,6 @@ def clearing_fragments() -> Iterator[None]:
         if run is not None and works("script_run"):
             run.fragment_storage.clear(new_fragment_ids=run.shared.new_fragment_ids.snapshot())
         raise
-
-
-def follow_link(app: AppTest, chapter: str) -> AppTest:
-    """Open a chapter without a browser, as one does that follows a link: `switch_page` can after a first run only."""
-    app._page_hash = calc_hash(chapter)
-    return app
 
 
 def forbid_address_lookup() -> None:

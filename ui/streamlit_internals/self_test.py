@@ -29,6 +29,7 @@ PRIVATE_NAMES = (
     PrivateName(f"{_STATE}.get_widget_value", "message_filter", _OLD_STATES),
     PrivateName("streamlit.net_util:get_external_ip", "script_run", "a foreign origin can block the server"),
     PrivateName("streamlit.runtime.state.session_state:WStates.set_widget_from_proto", "message_filter", _OLD_STATES),
+    PrivateName("streamlit.testing.v1.app_test:AppTest._page_hash", "front_end", "the static site cannot be built"),
     PrivateName(f"{_RUN}._enqueue", "batched_messages", _SLOW),
     PrivateName(f"{_RUNNER}.on_event", "batched_messages", _SLOW),
     PrivateName(f"{_RUNNER}._maybe_handle_execution_control_request", "batched_messages", _SLOW),

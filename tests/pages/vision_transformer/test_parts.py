@@ -14,7 +14,7 @@ from pages.vision_transformer.figures import filters_image, shuffled_picture, si
 from tests.pages.reading import drawn, finding, one_line, stands, texts
 from tests.tiny_models import GREY
 from ui.compute.heads import head_importance
-from viz_core.images.drawn import drawn_picture
+from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.pretrained import load_classifier
 from viz_core.trace import intervene, off
 
@@ -53,9 +53,9 @@ def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vi
     parameters = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
     app = open_page("vision-transformer", **parameters, **{"vt-section": "What heads are worth"})
     stands(app)
-    plain = model.classify(drawn_picture("ankle-boot"))
+    plain = model.classify(drawn_picture(GARMENTS[0]))
     with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
-        without = model.classify(drawn_picture("ankle-boot"))
+        without = model.classify(drawn_picture(GARMENTS[0]))
     before, after = drawn(app, "off")
     shown = [label.replace("&lt;", "<").replace("&gt;", ">") for label in before["x"]]
     np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)

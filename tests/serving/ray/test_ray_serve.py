@@ -39,7 +39,7 @@ from serving.runners.runner import LocalRunner
 from tests.pages.reading import texts
 from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
-from ui.streamlit_internals.script_run import follow_link
+from ui.streamlit_internals.front_end import follow_link
 from viz_core.hub.runs.run import RunInputs
 from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load_translator
