@@ -14,7 +14,6 @@ import tomllib
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import markdown
@@ -32,6 +31,9 @@ STATIC_PAGES = {
     "walk": ("walk", {}),
 }
 """Pages of the site without a server by chapter, and what the app's parameters are called there."""
+_CHAPTERS = {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("pages/*/chapter.toml")}
+RECORDED = {name.replace("_", "-"): chapter["site"] for name, chapter in _CHAPTERS.items() if "site" in chapter}
+"""The control, and its values, whose figures the site has of a chapter."""
 _SHOWN_ANYWAY = {("present", "1"), ("present", "maps"), ("se-open-curves", "true"), ("w-model", "translator")}
 """Parameters that a link does not need: the page shows this without them."""
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
@@ -76,10 +78,10 @@ def static_address(link: str) -> str | None:
     chapter, asked = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
     file, names = STATIC_PAGES.get(chapter, ("", {}))
     language = asked.pop("lang", "en")
-    recorded = _recorded(chapter)
+    recorded = RECORDED.get(chapter)
     if recorded and asked.items() <= {(recorded["control"], value) for value in recorded["values"]}:
-        place = [f"#{key.partition('-')[2]}={recorded['values'].index(value)}" for key, value in asked.items()]
-        return f"{language}/{chapter}.html{''.join(place)}"
+        place = {key.partition("-")[2]: recorded["values"].index(value) for key, value in asked.items()}
+        return f"{language}/{chapter}.html" + (f"#{urlencode(place)}" if place else "")
     if not file or any(each not in _SHOWN_ANYWAY for each in asked.items() if each[0] not in names):
         return None
     shown = {names[name]: value for name, value in asked.items() if name in names}
@@ -87,12 +89,6 @@ def static_address(link: str) -> str | None:
         group, layer, head = re.split("[-.]", shown["off"])  # a head, counted from 1
         shown["off"] = f"{group}.{int(layer) - 1}.{int(head) - 1}"
     return f"{language}/{file}.html" + (f"#{urlencode(shown)}" if shown else "")
-
-
-def _recorded(chapter: str) -> dict[str, Any]:
-    """The control and its values whose figures the site has of a chapter; nothing where it has none."""
-    path = ROOT / "pages" / chapter.replace("-", "_") / "chapter.toml"
-    return tomllib.loads(path.read_text("utf-8")).get("site", {}) if path.is_file() else {}
 
 
 def items(section: str) -> list[str]:
@@ -117,8 +113,7 @@ class Vote:
 def read_vote(lesson: Lesson, language: str) -> Vote:
     """The vote of a lesson; a question that is not in the lesson is that of the exercise it links to.
 
-    Raises:
-        ValueError: if there is no question, or no two answers.
+    Raises ValueError if there is no question, or no two answers.
     """
     text = lesson.sections["vote"]
     right, *wrong = re.findall(r"\*\*(.+?)\*\*", text)
@@ -184,12 +179,9 @@ def read_lesson(path: Path) -> Lesson:
     if len(parts) != len(SECTIONS):
         raise ValueError(f"{path} has {len(parts)} sections, not {len(SECTIONS)}")
     headings, texts = zip(*(part.split("\n", 1) for part in parts), strict=True)
-    return Lesson(
-        path.stem,
-        title.strip().removeprefix("# ").split("\n")[0],
-        {name: text.strip() for name, text in zip(SECTIONS, texts, strict=True)},
-        dict(zip(SECTIONS, headings, strict=True)),
-    )
+    sections = {name: text.strip() for name, text in zip(SECTIONS, texts, strict=True)}
+    name = title.strip().removeprefix("# ").split("\n")[0]
+    return Lesson(path.stem, name, sections, dict(zip(SECTIONS, headings, strict=True)))
 
 
 def read_lessons(language: str) -> list[Lesson]:
@@ -306,12 +298,6 @@ def _manifest(language: str, title: str, entries: str, resources: str) -> str:
     )
 
 
-def _write(folder: Path, files: dict[str, str]) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (folder / name).write_text(text, "utf-8")
-
-
 def _write_zip(path: Path, files: dict[str, str]) -> None:
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, text in files.items():
@@ -338,7 +324,9 @@ def build(folder: Path, address: str = ADDRESS, site: str = "") -> None:
         raise ValueError(f"{site} is this computer, which students cannot reach; expected a published site")
     for language in LANGUAGES:
         pages = teacher_pages(language, addresses)
-        _write(folder / language, pages)
+        (folder / language).mkdir(parents=True, exist_ok=True)
+        for name, text in pages.items():
+            (folder / language / name).write_text(text, "utf-8")
         _write_zip(folder / f"teacher-{language}.zip", pages)
         students = folder / f"students-{language}.imscc"
         students.unlink(missing_ok=True)

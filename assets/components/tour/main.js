@@ -7,6 +7,7 @@
 
 import { button, copyText, element, fillIn, isTypedIn } from "../shared/elements.js";
 import { partsOf, readJson, viewComponent } from "../shared/mount.js";
+import { bringIntoSight, hide, mark, stopBringing } from "./place.js";
 
 // The bar at the bottom of the window: the number of the step, its question and answers, then what the page shows, and
 // links on, back and out.
@@ -104,119 +105,6 @@ function makeBar(follow, leave, guess) {
 
   return { root, show, focus };
 }
-
-// The element of a step: it is scrolled into view once it exists, and again when the page above it grows.
-
-const EVERY = 150; // ms
-const SETTLED = 1500; // ms without a change
-const LONGEST = 120000; // ms: a busy server is slow
-const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
-
-const GAP = 8; // px, between the element and the bar
-
-let timer;
-let growth; // watches the page once the element has come to rest
-const HIDDEN = "visibility: hidden !important; opacity: 0 !important"; // what is in it may be visible by itself
-const hidden = { key: "", parts: [], timer: 0 }; // what is hidden now
-
-/**
- * Scroll to the element with this key until it stays there, then call `rests`; from then on follow it where the page
- * above it grows late, as on a slow computer. End when the reader acts.
- * Of an element that is higher than the window this part is shown, if one is named.
- */
-function bringIntoSight(key, part, rests) {
-  stopBringing();
-  const begun = performance.now();
-  let lastMove = begun;
-  const poll = () => {
-    const now = performance.now();
-    const place = mark(key);
-    if (!place || isRunning() || bring(place, part)) lastMove = now;
-    if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
-    else {
-      growth.observe(document.querySelector(".stMainBlockContainer"));
-      rests();
-    }
-  };
-  growth = new ResizeObserver(() => {
-    const place = mark(key);
-    if (place) bring(place, part);
-  });
-  for (const name of TOUCHED) addEventListener(name, stopBringing, { capture: true, once: true });
-  timer = setTimeout(poll);
-}
-
-function stopBringing() {
-  clearTimeout(timer);
-  growth?.disconnect();
-}
-
-/** The element, marked as that of the step; nothing else is. */
-function mark(key) {
-  const place = key && placeOf(key);
-  for (const node of document.querySelectorAll("[data-toured]")) if (node !== place) delete node.dataset.toured;
-  if (place) place.dataset.toured = "";
-  return place;
-}
-
-/**
- * Hide these parts, CSS selectors, of the element with this key, or all of it where none is named; of no other.
- * By rules, since Streamlit makes elements anew; those in components come late, each with a tree of its own.
- */
-function hide(key, parts = []) {
-  clearInterval(hidden.timer);
-  const before = hidden.key && placeOf(hidden.key);
-  if (before) before.inert = false;
-  document.querySelector("style.tour-hides")?.remove();
-  for (const root of before ? rootsIn(before) : []) root.querySelector("style.tour-hides")?.remove();
-  Object.assign(hidden, { key, parts });
-  if (!key) return;
-  const place = `.st-key-${CSS.escape(key)}`;
-  const named = parts.map((part) => `${place} ${part}`).join(", ") || `${place} > *`;
-  document.head.append(element("style", "tour-hides", {}, `${named} { ${HIDDEN} } ${place} { --tour-question: "?"; position: relative }`));
-  hideInside();
-  hidden.timer = setInterval(hideInside, EVERY);
-}
-
-/** Nothing in it can be pointed at, or read aloud: labels say what is hidden. */
-function hideInside() {
-  const place = placeOf(hidden.key);
-  if (!place) return;
-  place.inert = true;
-  for (const root of hidden.parts.length ? rootsIn(place) : []) {
-    if (!root.querySelector("style.tour-hides")) root.append(element("style", "tour-hides", {}, `${hidden.parts.join(", ")} { ${HIDDEN} }`));
-  }
-}
-
-const placeOf = (key) => document.querySelector(`.stMainBlockContainer .st-key-${CSS.escape(key)}`);
-const rootsIn = (place) => [...place.querySelectorAll("*")].map((node) => node.shadowRoot).filter(Boolean);
-
-/**
- * Whether it had to be scrolled, unless it is fully visible: to the bottom, so that controls above it are visible too, or
- * to the top where the window is too low for it. While presenting, its figure is shown alone.
- */
-function bring(whole, part) {
-  if ("presenting" in document.documentElement.dataset) {
-    window.dispatchEvent(new CustomEvent("atlas-show", { detail: whole }));
-    return false;
-  }
-  const main = whole.closest('[data-testid="stMain"]');
-  if (!main) return false;
-  const view = main.getBoundingClientRect();
-  const margin = parseFloat(getComputedStyle(whole).scrollMarginTop) || 0;
-  const fits = whole.offsetHeight + margin <= view.height;
-  const { top, bottom } = ((!fits && partOf(whole, part)) || whole).getBoundingClientRect();
-  if (top >= view.top + margin && bottom <= view.bottom) return false;
-  const before = main.scrollTop;
-  main.scrollTop += Math.min(top - view.top - margin, bottom - view.bottom + GAP);
-  return Math.abs(main.scrollTop - before) > 2;
-}
-
-/** An element of the component in it, by its data-part. */
-const partOf = (whole, part) =>
-  part && rootsIn(whole).map((root) => root.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
-
-const isRunning = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";
 
 const PARAMETER = "tour";
 const WINDOW_PARAMETERS = ["embed", "embed_options", "lang", "present"]; // of this window, not of the step

@@ -7,17 +7,21 @@ import re
 import struct
 from dataclasses import asdict
 
+import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
+from viz_core.hub.attention import attention_forward
 from viz_core.trace import record, record_weights
 from viz_core.view.components import COMPONENTS, WORD_NAMES, module_sources, read_component
 from viz_core.view.computed_maps import TILE
+from viz_core.view.grouping import group_calls
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
-from viz_core.view.requests import MapRequest, Pin, in_bytes
+from viz_core.view.requests import MapRequest, Part, Pin, TokenRequest, in_bytes
 from viz_core.view.responses import every_request
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.visible_map import panels
@@ -263,3 +267,18 @@ def test_every_module_is_an_entry_or_imported_by_another() -> None:
     code = "\n".join(path.read_text(encoding="utf-8") for path in COMPONENTS.rglob("*.js"))
     imported = {target.rpartition("/")[2] for target in re.findall(r'^[^\n]*\bfrom "(\.[^"]+)";$', code, re.MULTILINE)}
     assert {path.name for path in paths} - imported == set()
+
+
+def test_keys_that_a_query_did_not_choose_carry_a_sign() -> None:
+    query, key = torch.randn(1, 2, 3, 8), torch.randn(1, 2, 4, 8)
+    mask = torch.tensor([[1, 0, 1, 0], [0, 1, 1, 0], [1, 0, 0, 1]]).bool()
+    indices = torch.tensor([[[0, 2], [1, 2], [3, 0]]])
+    with record() as trace:
+        attention_forward(nn.Identity(), query, key, key, mask.new_ones(1, 1, 3, 4), indices=indices)
+    (group,) = group_calls(list(trace))
+    skipped = (~mask & torch.ones(3, 4).tril(1).bool()).numpy()
+    part, row = group.maps.parts([MapRequest(((0, 1),)), TokenRequest(0, Pin("query", 1))])
+    assert isinstance(part, Part)
+    assert isinstance(row, Part)
+    assert np.array_equal(np.signbit(part.array), skipped)
+    assert np.array_equal(np.signbit(row.array[1]), skipped[1])
