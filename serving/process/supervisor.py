@@ -40,10 +40,10 @@ def reserve_ports(count: int, until: ExitStack) -> list[int]:
     """Return ports of this machine that no connection takes while their processes are being replaced."""
     ports = []
     for _ in range(count):
-        held = until.enter_context(socket.socket())
-        held.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # bound, but others may listen
-        held.bind(("127.0.0.1", 0))
-        ports.append(held.getsockname()[1])
+        reserved = until.enter_context(socket.socket())
+        reserved.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)  # bound, but others may listen
+        reserved.bind(("127.0.0.1", 0))
+        ports.append(reserved.getsockname()[1])
     return ports
 
 

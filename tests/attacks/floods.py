@@ -240,9 +240,12 @@ def measure(server: Server, operations: str, seconds: float, flood: str = "") ->
 def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
     """A row of the table, and whether nobody waited too long."""
     health, slow = max(waits.health), statistics.median(waits.newcomers)
-    held = max(health, max(waits.apart)) <= MAX_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
+    holds = max(health, max(waits.apart)) <= MAX_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
     seconds = [health, max(waits.apart), slow, max(waits.newcomers)]
-    return f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} | {waits.refused:,} |", held
+    return (
+        f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} | {waits.refused:,} |",
+        holds,
+    )
 
 
 def table(lines: list[str]) -> str:
@@ -251,7 +254,7 @@ def table(lines: list[str]) -> str:
 
 
 def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
-    """The lines of all floods, and whether all of them held."""
+    """The lines of all floods, and whether all of them hold."""
     operations = f"127.0.0.1:{free_port()}"
     with tempfile.TemporaryDirectory() as name:
         write_folders(folders := Path(name) / "folders")
@@ -265,10 +268,10 @@ def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
             peace = measure(server, f"http://{operations}", seconds)
             lines, whole = [line("nothing", peace, peace)[0]], True
             for flood in FLOODS:
-                row, held = line(flood, measure(server, f"http://{operations}", seconds, flood), peace)
+                row, holds = line(flood, measure(server, f"http://{operations}", seconds, flood), peace)
                 lines.append(row)
-                whole = whole and held
-                print(row, "" if held else "TOO SLOW", flush=True)
+                whole = whole and holds
+                print(row, "" if holds else "TOO SLOW", flush=True)
                 time.sleep(2)
     return lines, whole
 

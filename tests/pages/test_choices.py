@@ -84,8 +84,8 @@ def changed_head(app: AppTest) -> Answer:
         maps.append(multi_head_steps(trained_layer(translator, 2, 8), tokens.X[None]).weights[0].detach())
     n = min(each.shape[-1] for each in maps)
     heads = [int(re.findall(r"\d+", mark.part)[0]) for mark in THUMBNAILS.answers]
-    moved = (maps[0][heads, :n, :n] - maps[1][heads, :n, :n]).abs().sum(-1).mean(-1) / 2
-    return int(moved.argmax()) if float(moved.max()) > 0.25 else None
+    differences = (maps[0][heads, :n, :n] - maps[1][heads, :n, :n]).abs().sum(-1).mean(-1) / 2
+    return int(differences.argmax()) if float(differences.max()) > 0.25 else None
 
 
 CHOSEN: Mapping[tuple[str, str], tuple[Marks, Callable[[AppTest], Answer]]] = {
@@ -121,12 +121,12 @@ def test_the_right_mark_is_what_the_page_draws_after_the_guess_and_not_before(
 
 
 def test_every_page_that_asks_on_a_figure_is_tested() -> None:
-    asked = {
+    offered = {
         (chapter, name)
         for chapter in all_chapters()
         for name in re.findall(r'exercise\("([\w-]+)", marks=', page_file(chapter).read_text(encoding="utf-8"))
     }
-    assert asked == set(CHOSEN)
+    assert offered == set(CHOSEN)
 
 
 def test_a_guess_by_radio_button_sets_the_controls_as_one_on_the_figure_does(

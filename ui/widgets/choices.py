@@ -119,8 +119,8 @@ def _sent(common: Words, prediction: Prediction, marks: Marks, guess: int | None
     right, verdict = None, ""
     if guess is not None:
         right = [answer.mark for answer in answers].index("x")
-        said = answers[guess].text if guess == right else answers[guess].reply
-        verdict = join_sentences(filter(None, (common("right" if guess == right else "wrong"), said)))
+        reply = answers[guess].text if guess == right else answers[guess].reply
+        verdict = join_sentences(filter(None, (common("right" if guess == right else "wrong"), reply)))
     return json.dumps(
         {
             "figure": marks.figure,

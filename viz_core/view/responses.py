@@ -188,9 +188,9 @@ def every_request(groups: Sequence[MapGroup], second: Sequence[MapGroup], max_by
         for group in of_input:
             layers = range(len(group.calls))
             parts: list[PartRequest] = [ThumbnailsRequest(layer) for layer in layers]
-            asked = [Pin("query", i) for i in range(_num_sent(group, room))]
-            parts += _over_picture(group, asked) if group.image else []
-            room -= _point_bytes(group) * len(asked)
+            pins = [Pin("query", i) for i in range(_num_sent(group, room))]
+            parts += _over_picture(group, pins) if group.image else []
+            room -= _point_bytes(group) * len(pins)
             received = 8 * len(group.heads) * len(group.key_tokens)
             if not number and not group.image and received <= room:
                 parts += [KeysRequest(layer) for layer in layers]

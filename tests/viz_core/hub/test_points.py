@@ -159,16 +159,16 @@ def test_points_lie_over_the_picture() -> None:
     assert group.image is not None
     assert (group.image.levels, group.image.of_queries, shown.state.group) == (SIZES, False, group.id)
     assert group.key_tokens[8 * 12 + 4 * 6 - 1 : 8 * 12 + 4 * 6 + 2] == ("2: 4, 6", "3: 1, 1", "3: 1, 2")
-    asked = read_request(f"points 0 {group.id} 1 q4")
-    (part,) = answer(lambda _input, _id: group, [asked]).values()
+    request = read_request(f"points 0 {group.id} 1 q4")
+    (part,) = answer(lambda _input, _id: group, [request]).values()
     source = trace[SITES[1]].source
     assert isinstance(source, SampledPoints)
     expected = torch.cat([source.points[0, 4], source.point_weights[0, 4][..., None]], dim=-1)
     assert torch.equal(torch.from_numpy(part.array[..., :3]), expected)
     assert part.array[0, :, 3].tolist() == [0] * 3 + [1] * 6 + [2] * 3
     assert not answer(lambda _input, _id: group, [read_request(f"points 0 {group.id} 1 {pin}") for pin in ("k4", "q7")])
-    held = [str(request) for request in every_request(shown.groups, (), 2**20)]
-    assert f"points 0 {group.id} 0 q6" in held
+    listed = [str(request) for request in every_request(shown.groups, (), 2**20)]
+    assert f"points 0 {group.id} 0 q6" in listed
     with pytest.raises(ValueError, match="picture: expected deformable attention"):
         view(trace["decoder.0.self"], picture=Image.new("RGB", (96, 64)))
 
