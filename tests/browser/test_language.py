@@ -109,7 +109,7 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
     page.locator("details").filter(has=badges.filter(has_text="0,0012")).locator("summary").click()
     expect(badges.filter(has_text="0,0012")).to_be_visible()
     chart = page.get_by_role("figure").first.locator("text")
-    expect(chart.filter(has_text="0,898")).to_be_visible()
+    expect(chart.filter(has_text=re.compile(r"^0,898$"))).to_be_visible()
     page.get_by_role("button", name="Ajuda", exact=True).nth(2).hover()
     tooltip = page.get_by_test_id("stTooltipContent")
     expect(tooltip).to_contain_text("desvio de 0,0012")

@@ -75,8 +75,8 @@ def chapter_entries() -> dict[str, ChapterEntry]:
 
 def _read(path: Path) -> ChapterEntry:
     values = tomllib.loads(path.read_text(encoding="utf-8"))
-    for elsewhere in ("cases", "site"):  # of its tests, and of the site without a server
-        values.pop(elsewhere, None)
+    for table in ("cases", "site"):  # of its tests, and of the site without a server
+        values.pop(table, None)
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     return ChapterEntry(path.parent.name.replace("_", "-"), **values)
 

@@ -56,7 +56,7 @@ class CpuTimer:
 
     def __init__(self, limit: float | None, clock: Callable[[], float] = time.thread_time) -> None:
         self._limit, self._clock = limit, clock
-        self._begun, self._elsewhere = clock(), 0.0
+        self._begun, self._remote = clock(), 0.0
         self._latest = 0.0
         self._thread = threading.get_ident()
 
@@ -65,7 +65,7 @@ class CpuTimer:
         """Seconds until now, with those of other processes."""
         if self._clock is not time.thread_time or threading.get_ident() == self._thread:
             self._latest = self._clock() - self._begun
-        return self._latest + self._elsewhere
+        return self._latest + self._remote
 
     @property
     def left(self) -> float | None:
@@ -74,7 +74,7 @@ class CpuTimer:
 
     def add(self, seconds: float) -> None:
         """Count what another process needed for the computation."""
-        self._elsewhere += seconds
+        self._remote += seconds
 
     def check(self) -> None:
         """Raise CpuTimeError beyond the limit."""

@@ -63,7 +63,11 @@ class SampledPoints(StoredTensors):
         return found if self.key_tokens is None else found * self.key_tokens[:, None, None]
 
     def read_by(self, row: int, query: int) -> Float[Tensor, "heads points 4"]:
-        """Return what a query of a text reads: u, v, the weight, and which feature map, from 0."""
+        """Return what a query of a text reads: u, v, the weight, and which feature map, from 0.
+
+        Raises:
+            ValueError: if a tensor was changed in place after it was recorded.
+        """
         self.check_unchanged()
         points, weights = self.points[row, query].float(), self.point_weights[row, query].float()
         level = torch.arange(len(self.counts)).repeat_interleave(torch.tensor(self.counts)).to(weights)

@@ -94,11 +94,11 @@ export function layOutOver(cells, width, family) {
     chips.push({ x, y, width: length, height: CHIP.height, text });
     x += length + CHIP.gap;
   }
-  const asking = cells.image.queries ? [] : layOutQueries(cells, width, family, special ? y + CHIP.height + 4 : 1);
-  const under = Math.max(special ? y + CHIP.height + 8 : 1, ...asking.map((chip) => chip.y + chip.height + 8));
+  const querying = cells.image.queries ? [] : layOutQueries(cells, width, family, special ? y + CHIP.height + 4 : 1);
+  const under = Math.max(special ? y + CHIP.height + 8 : 1, ...querying.map((chip) => chip.y + chip.height + 8));
   const [left, top] = [1, under];
   return {
-    kind: "picture", size: 12.5, left, top, rows, columns, special, chips, asking, levels: cells.image.levels, cellWidth: cell, cellHeight: cell,
+    kind: "picture", size: 12.5, left, top, rows, columns, special, chips, querying, levels: cells.image.levels, cellWidth: cell, cellHeight: cell,
     width, height: Math.ceil(top + cell * rows) + 2, right: left + cell * columns, bottom: top + cell * rows,
   };
 }
@@ -179,7 +179,7 @@ export function drawOver(context, /** @type {View} */ view, { source, cells, lay
   if (cells.points) drawPoints(context, cells.points, paint, peak, box);
   context.textAlign = "left";
   context.textBaseline = "middle";
-  for (const chip of layout.asking) {
+  for (const chip of layout.querying) {
     context.font = `${layout.size}px ${view.theme.font}`;
     context.fillStyle = view.theme.text;
     context.fillText(chip.text, chip.x + 6, chip.y + chip.height / 2);
@@ -206,7 +206,7 @@ export function drawOverMarks(context, /** @type {View} */ view, { cells, layout
   const [own, far] = cells.axis === "query" ? [view.theme.queries, view.theme.mark] : [view.theme.mark, view.theme.queries];
   const isForeign = !cells.image.queries;
   const count = cells.axis === "query" ? cells.columns : cells.rows;
-  for (const chip of layout.asking) if (cells.units.includes(chip.query)) outline(chip, own, 2.5);
+  for (const chip of layout.querying) if (cells.units.includes(chip.query)) outline(chip, own, 2.5);
   for (const unit of isForeign ? [] : cells.units) if (unit < count) outline(placeOf(layout, unit), own, 2.5);
   const pointed = cells.axis === "query" ? view.cursor?.column : view.cursor?.row;
   const isOther = pointed !== null && pointed !== undefined && pointed < count && (isForeign || !cells.units.includes(pointed));

@@ -7,7 +7,7 @@ const NUM_QUERIES = 12; // that are offered at once
 const CHIP = { height: 24, gap: 6 };
 const FIELDS = 4; // of a point: across, down, weight and feature map
 const RADIUS = 3.5; // of a point of the first feature map; coarser ones have larger points
-const NEAR = 12; // pixels from a point that still point at it
+const MAX_DISTANCE = 12; // pixels from a point that still point at it
 
 /** Points of heads and queries, each from 0 to 1 across and down the picture; null while they are not here. */
 export function pointsOver(/** @type {View} */ view, { input, group, heads }, queries) {
@@ -55,7 +55,7 @@ export function hitPoint({ left, top, right, bottom, levels }, cells, x, y) {
   const inside = listed(cells.points, box).filter(({ u, v }) => u >= 0 && u < 1 && v >= 0 && v < 1);
   const distance = (point) => Math.hypot(point.x - x, point.y - y);
   const nearest = inside.reduce((best, point) => (!best || distance(point) <= distance(best) ? point : best), null);
-  if (!nearest || distance(nearest) > NEAR) return null;
+  if (!nearest || distance(nearest) > MAX_DISTANCE) return null;
   const before = levels.slice(0, nearest.level).reduce((sum, [rows, columns]) => sum + rows * columns, 0);
   const [rows, columns] = levels[nearest.level];
   return { row: null, column: before + Math.floor(nearest.v * rows) * columns + Math.floor(nearest.u * columns), by: "key" };

@@ -73,13 +73,13 @@ async def wait_while_it_stops(url: str, server: subprocess.Popen[bytes], worker:
             page = visitor.open("transformer", **{"t-text": texts[language], "lang": language})
             opening.append(asyncio.create_task(page))
             words = load_words("common", language)("translating")
-            await until(lambda shown=visitor, what=words: any(what in each for each in _said(shown.shown)))  # type: ignore[misc]
+            await until(lambda shown=visitor, what=words: any(what in each for each in _texts(shown.shown)))  # type: ignore[misc]
         server.terminate()
         worker.resume()
         return list(await asyncio.gather(*opening))
 
 
-def _said(shown: Shown) -> list[str]:
+def _texts(shown: Shown) -> list[str]:
     return [*shown.texts, *shown.alerts]
 
 

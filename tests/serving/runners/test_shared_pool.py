@@ -96,12 +96,12 @@ def test_without_its_process_the_pool_is_busy(tmp_path: Path, monkeypatch: pytes
 
 def test_work_counts_for_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whichever process of pages a visitor is with: the address, and the processor time that is left."""
-    asked: list[tuple[Client, float]] = []
+    calls: list[tuple[Client, float]] = []
 
     def execute(_pool: WorkerPool, *_call: object) -> None:
         timer = timer_in_slot()
         assert timer is not None
-        asked.append((client_in_slot(), timer.left or 0.0))
+        calls.append((client_in_slot(), timer.left or 0.0))
         timer.add(2.0)
 
     monkeypatch.setattr(WorkerPool, "execute", execute)
@@ -112,5 +112,5 @@ def test_work_counts_for_whoever_waits(tmp_path: Path, monkeypatch: pytest.Monke
     here.add(1.0)
     with working_for(Client("198.51.100.7", "a window"), here):
         PoolClient(address).execute("load", MODEL)
-    assert asked == [(Client("198.51.100.7", "a window"), pytest.approx(4.0, abs=0.5))]
+    assert calls == [(Client("198.51.100.7", "a window"), pytest.approx(4.0, abs=0.5))]
     assert here.seconds == pytest.approx(3.0, abs=0.5)

@@ -77,7 +77,7 @@ class SlidingMixer(nn.Module):
 
 
 KINDS = {"longformer": "windows", "gemma4_audio": "windows", "hiera": "windows", "yoso": "hashes"}
-KINDS |= {"rt_detr_v2": "points", "nystromformer": "landmarks", "groupvit": "groups", "rwkv": "channels"}
+KINDS |= {"nystromformer": "landmarks", "groupvit": "groups", "rwkv": "channels"}
 
 
 @pytest.mark.parametrize(("architecture", "code"), KINDS.items())

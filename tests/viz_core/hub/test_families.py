@@ -188,8 +188,11 @@ def eager(model: HubModel, path: Path) -> Any:
 
 
 def assert_same_maps(trace: Trace, expected: dict[str, Tensor]) -> None:
-    """The same sites, and maps that differ by float32's rounding at most; a learned sink, which is first, is ours."""
-    assert set(trace.sites) == set(expected)
+    """The same sites, and maps that differ by float32's rounding at most; a learned sink, which is first, is ours.
+
+    SigLIP's pooling head, whose weights transformers does not return, is held by test_what_each_head_of_the_pooling.
+    """
+    assert set(trace.sites) - {"vision.head.cross"} == set(expected)
     for site, weights in expected.items():
         got = trace[site].weights()[..., -weights.shape[-1] :]
         assert got.shape == weights.shape
