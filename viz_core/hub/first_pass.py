@@ -9,8 +9,6 @@ import functools
 import inspect
 import math
 import warnings
-from collections.abc import Iterator
-from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,16 +18,13 @@ from torch import Tensor, nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.hub.transformers_internals import implementation, set_implementation
-from viz_core.torch_internals.function_modes import without_modes
+from viz_core.hub.twins import copied, shared_copy, undisturbed
 from viz_core.torch_internals.refusals import is_transformed
 from viz_core.trace import site_of
-from viz_core.trace.intervene import is_editing, without_edits
-from viz_core.trace.record import no_recording
+from viz_core.trace.intervene import is_editing
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.verification import Verification, output_error, rounding, tensors_of
 
-_SMALL_BUFFER = 2**20  # numbers; larger ones are shared with the copy
-_LIBRARIES = ("transformers", "accelerate", "peft", "torch", "viz_core")
 LEFT_OUT = Verification(reason="left out by instrument(model, verify=False)")
 
 
@@ -75,17 +70,6 @@ class _Given:
 
     def again(self) -> tuple[tuple[Any, ...], dict[str, Any]]:
         return copied(self.args), copied(self.kwargs)
-
-
-def copied(given: Any) -> Any:
-    """Return inputs whose caches are copies; tensors are shared."""
-    if isinstance(given, Tensor):
-        return given
-    if type(given) is dict:
-        return {name: copied(value) for name, value in given.items()}
-    if type(given) in (tuple, list):
-        return type(given)(copied(each) for each in given)
-    return copy.deepcopy(given)
 
 
 _open: ContextVar[tuple[_Pass, ...]] = ContextVar("verified_passes", default=())
@@ -181,49 +165,6 @@ def _reason_against(model: nn.Module, args: Any, kwargs: Any) -> Verification | 
     if any(isinstance(mask, Tensor) and mask.dim() == 4 for mask in masks):  # by `generate`, for a static cache
         return Verification(reason="masks that were made for the recording's attention")
     return None
-
-
-@contextmanager
-def same_randomness() -> Iterator[None]:
-    """A block without edits and gradients that leaves torch's random numbers as they were."""
-    state = torch.get_rng_state()
-    on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-    gpu = torch.cuda.get_rng_state() if on_gpu else None
-    try:
-        with without_edits(), torch.no_grad():
-            yield
-    finally:
-        if not torch.equal(torch.get_rng_state(), state):
-            torch.set_rng_state(state)
-        if gpu is not None:
-            torch.cuda.set_rng_state(gpu)
-
-
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """The same, without a recording."""
-    with same_randomness(), no_recording(), without_modes():
-        yield
-
-
-def shared_copy(
-    model: nn.Module, hooks: frozenset[int] = frozenset(), keep_foreign: bool = False
-) -> tuple[Any, dict[int, Any]]:
-    """Return a copy of a model that shares its weights, without these hooks and those of a user; and what was copied.
-
-    Small buffers are copied, as a pass may change them.
-    """
-    memo: dict[int, Any] = {id(weight): weight for weight in model.parameters()}
-    memo |= {id(each): each for each in model.buffers() if each.numel() > _SMALL_BUFFER}
-    memo |= {id(each): each.detach().clone() for each in model.buffers() if each.numel() <= _SMALL_BUFFER}
-    twin = copy.deepcopy(model, memo)
-    for part in twin.modules():
-        for registered in (part._forward_hooks, part._forward_pre_hooks):
-            for number, hook in list(registered.items()):
-                library = (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0]
-                if number in hooks or not (keep_foreign or library in _LIBRARIES):
-                    del registered[number]
-    return twin, memo
 
 
 def as_before(model: nn.Module, check: Check, keep_foreign: bool = False) -> Any:

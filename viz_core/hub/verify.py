@@ -8,7 +8,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from viz_core.hub.first_pass import copied, same_randomness, shared_copy, token_masks, undisturbed
+from viz_core.hub.first_pass import token_masks
 from viz_core.hub.instrument import (
     configs_of,
     coverage,
@@ -19,6 +19,7 @@ from viz_core.hub.instrument import (
     watch_layers,
 )
 from viz_core.hub.transformers_internals import set_implementation
+from viz_core.hub.twins import copied, same_randomness, shared_copy, undisturbed
 from viz_core.trace import Trace, find_sites, record
 from viz_core.trace.coverage import describe_uncovered
 from viz_core.trace.passes import every_site, named_sites

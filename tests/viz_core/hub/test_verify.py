@@ -16,6 +16,7 @@ from tests.viz_core.hub.conftest import deepseek_v4
 from tests.viz_core.hub.families import build, in_memory, inputs_of
 from viz_core.hub import instrument, load_hub, restore, verify
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
+from viz_core.hub.twins import shared_copy
 from viz_core.trace import Trace, intervene, off, record
 
 IDS = torch.randint(3, 110, (2, 12), generator=torch.Generator().manual_seed(1))
@@ -261,3 +262,54 @@ def test_recorded_maps_are_what_the_models_own_kernel_hands_out(
         assert float(((call.weights() - expected) * rows).abs().max()) < 2e-6, call.site
         assert (~call.chosen | (expected > 0) | ~rows).all()
         assert not (expected * rows)[~call.chosen].any()
+
+
+class Remembering(nn.Module):
+    """It counts its passes, keeps its last sum, and calls one of its methods by an attribute."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.projections = nn.ModuleList([nn.Linear(2, 2), nn.Linear(2, 2)])
+        self.seen = [0]
+        self.rule = self.doubled
+        self.register_buffer("last", torch.zeros(1))
+
+    def doubled(self, x: Tensor) -> Tensor:
+        self.seen[0] += 1
+        self.last += 1
+        return 2 * x
+
+    def forward(self, x: Tensor) -> Tensor:
+        return self.rule(self.projections[1](self.projections[0](x)))  # type: ignore[no-any-return]
+
+
+class CopiesItself(nn.Linear):
+    """A quantised layer has such a rule."""
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> CopiesItself:
+        made = CopiesItself(2, 2)
+        made.weight, made.bias = self.weight, self.bias
+        made.copied = True
+        return made
+
+
+def test_a_copy_shares_weights_and_nothing_that_a_pass_changes() -> None:
+    model, x = nn.Sequential(Remembering(), CopiesItself(2, 2)), torch.randn(3, 2)
+    expected = model(x)
+    seen = list[int]()
+    model[0].projections[1].register_forward_hook(lambda *_: seen.append(1))
+    twin, copies = shared_copy(model)
+    assert torch.equal(twin(x), expected)
+    assert not seen
+    assert model[0].seen == [1]
+    assert twin[0].seen == [2]
+    assert float(model[0].last) == 1
+    assert all(one is other for one, other in zip(model.parameters(), twin.parameters(), strict=True))
+    assert twin[0].projections[0] is model[0].projections[0], "it changes nothing"
+    assert twin[0].projections[1] is not model[0].projections[1], "it has a hook"
+    assert twin[1].copied
+    assert copies[id(model[0])] is twin[0]
+    twin[0].projections.append(nn.Identity())
+    assert len(model[0].projections) == 2
+    model(x)
+    assert seen == [1]
