@@ -83,18 +83,18 @@ const frames = load();
 plotly.catch(() => {}); // `load` waits for it and fails with it
 let last = Promise.resolve();
 let newest;
-bindControls(
-  page,
-  (chosen) => {
-    const place = chosen[control];
-    // A slider may be faster than a figure: frames are drawn one after the other, and only the newest that waits.
-    newest = place;
-    last = Promise.all([frames, last]).then(async ([drawn]) => {
-      if (newest !== place) return;
-      await showParts(host, drawn[place]);
-      host.dataset.frame = place; // for tests
-    }, fail);
-  },
-  { formats: { [control]: (place) => shown[place] }, address: { [control]: (place) => values[place] } },
-);
+
+/** Draw a frame after those before it. A slider may be faster than a figure: only the newest that waits is drawn. */
+function draw(place) {
+  newest = place;
+  last = Promise.all([frames, last]).then(async ([drawn]) => {
+    if (newest !== place) return;
+    await showParts(host, drawn[place]);
+    host.dataset.frame = place; // for tests
+  }, fail);
+}
+
+const [formats, address] = [shown, values].map((each) => ({ [control]: (place) => each[place] }));
+bindControls(page, (chosen) => draw(chosen[control]), { formats, address });
+matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(newest));
 keepSite();
