@@ -79,7 +79,7 @@ export function layOutQueries(cells, width, family, top) {
 }
 
 /** The query whose chip is under a point, or null. */
-export function pickQuery({ asking }, x, y) {
-  const chip = asking.find((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
+export function pickQuery({ querying }, x, y) {
+  const chip = querying.find((box) => x >= box.x && x < box.x + box.width && y >= box.y && y < box.y + box.height);
   return chip ? chip.query : null;
 }
