@@ -53,7 +53,7 @@ def test_the_mouse_reads_exact_weights_and_pins_their_row(live: LiveView, cross:
     expect(pressed).to_have_count(0)
 
 
-def test_what_an_indexer_has_not_chosen_is_told_from_no_weight(page: Page) -> None:
+def test_keys_not_chosen_by_an_indexer_differ_from_zero_weight(page: Page) -> None:
     group = make_group(5, 5, "self", layers=1, heads=1)
     mask = torch.tensor([1, 2, 0, 3, 2])[:, None] != torch.arange(5)
     call = group.calls[0]

@@ -164,9 +164,7 @@ def test_visitors_of_a_process_that_is_killed_go_on_with_another(browser: Browse
         assert server.process(0).pid != killed.pid
 
 
-def test_the_process_of_the_models_is_replaced_and_what_it_was_asked_is_asked_again(
-    browser: Browser, server: Server
-) -> None:
+def test_the_process_of_the_models_is_replaced_and_its_calls_are_repeated(browser: Browser, server: Server) -> None:
     (models,) = {worker.ppid() for worker in server.parent.children(recursive=True)} & {
         child.pid for child in server.parent.children()
     }
@@ -176,7 +174,7 @@ def test_the_process_of_the_models_is_replaced_and_what_it_was_asked_is_asked_ag
         expect_translation(page, "I lost my house.")
 
 
-def test_all_processes_end_when_the_first_is_told_to(server: Server) -> None:
+def test_all_processes_end_when_the_first_is_terminated(server: Server) -> None:
     everyone = server.parent.children(recursive=True)
     assert len(everyone) >= COUNT + 3
     server.parent.terminate()

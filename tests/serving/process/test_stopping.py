@@ -84,7 +84,7 @@ def _texts(shown: Shown) -> list[str]:
 
 
 @pytest.mark.attack("disorder")
-def test_whoever_has_a_page_open_is_told_of_the_restart_and_served_before(tmp_path: Path) -> None:
+def test_open_pages_show_the_restart_and_are_served_before(tmp_path: Path) -> None:
     settings = {"ATLAS_WORKERS": "1", "ATLAS_SLOTS": "1", "ATLAS_STOP_SECONDS": str(TIMEOUT)}
     process, url = start(tmp_path, HOSTED, settings)
     workers: list[psutil.Process] = []
