@@ -14,8 +14,10 @@ from viz_core.trace.intervene import without_edits
 from viz_core.trace.record import no_recording
 
 _SMALL_BUFFER = 2**20  # numbers; larger ones are shared with the copy
-_CONSTANTS = (int, float, bool, str, type(None), torch.dtype, torch.device)
-_CONTAINERS = (dict, OrderedDict, list, set)
+_CONSTANTS = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
+_CONTAINERS = frozenset({dict, OrderedDict, list, set})
+_HOOKS = ("_forward_hooks", "_forward_pre_hooks")
+_FLAGS_OF_HOOKS = tuple(f"{name}{flag}" for name in _HOOKS for flag in ("_with_kwargs", "_always_called"))
 _STATELESS = (nn.Linear, nn.Embedding, nn.LayerNorm, nn.Dropout)  # most layers of a model: their passes change nothing
 _LIBRARIES = ("transformers", "accelerate", "peft", "torch", "viz_core")
 
@@ -61,23 +63,47 @@ def shared_copy(
 
     Small buffers are copied, as a pass may change them; the simplest layers of torch are shared.
     """
-    parts = list(model.modules())
-    memo: dict[int, Any] = {id(weight): weight for part in parts for weight in part._parameters.values()}
-    for buffer in (each for part in parts for each in part._buffers.values() if each is not None):
-        memo[id(buffer)] = buffer if buffer.numel() > _SMALL_BUFFER else buffer.detach().clone()
-    memo |= {id(part): part for part in parts if _is_stateless(part)}
-    special = {kind for kind in {type(part) for part in parts} if _copies_itself(kind)}
-    plain = [part for part in parts if id(part) not in memo and type(part) not in special]
-    memo |= {id(part): type(part).__new__(type(part)) for part in plain}
+    parts, memo = list(model.modules()), dict[int, Any]()
+    for part in parts:
+        memo |= {id(weight): weight for weight in part._parameters.values()}
+        for buffer in part._buffers.values():
+            if buffer is not None:
+                memo[id(buffer)] = buffer if buffer.numel() > _SMALL_BUFFER else buffer.detach().clone()
+
+    def is_wanted(number: int, hook: Any) -> bool:
+        library = (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0]
+        return number not in hooks and (keep_foreign or library in _LIBRARIES)
+
+    plain = []
+    for part in parts:
+        if _is_stateless(part):
+            memo[id(part)] = part
+        elif not _copies_itself(type(part)):
+            memo[id(part)] = type(part).__new__(type(part))
+            plain.append(part)
     for part in plain:  # most attributes are constants or empty: `deepcopy` takes five times as long
-        state = part.__getstate__()
-        memo[id(part)].__dict__.update({name: _copy_of(value, memo) for name, value in state.items()})
+        attributes = vars(memo[id(part)])
+        for name, value in part.__getstate__().items():
+            kind = type(value)
+            if kind in _CONSTANTS:
+                attributes[name] = value
+            elif kind in _CONTAINERS and not value:
+                attributes[name] = kind()
+            elif name == "_modules":
+                attributes[name] = {each: _copy_of(child, memo) for each, child in value.items()}
+            elif name in _HOOKS:
+                wanted = OrderedDict(each for each in value.items() if is_wanted(*each))
+                attributes[name] = copy.deepcopy(wanted, memo) if wanted else wanted
+            elif name in _FLAGS_OF_HOOKS:
+                attributes[name] = value.copy()
+            else:
+                attributes[name] = copy.deepcopy(value, memo)
     twin = copy.deepcopy(model, memo)
-    for part in twin.modules():
-        for registered in (part._forward_hooks, part._forward_pre_hooks):
+    for part in twin.modules():  # those that copy themselves
+        for name in _HOOKS:
+            registered = vars(part)[name]
             for number, hook in list(registered.items()):
-                library = (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0]
-                if number in hooks or not (keep_foreign or library in _LIBRARIES):
+                if not is_wanted(number, hook):
                     del registered[number]
     return twin, memo
 
@@ -96,7 +122,5 @@ def _copies_itself(kind: type[nn.Module]) -> bool:
     return changed or hasattr(kind, "__deepcopy__") or hasattr(kind, "__slots__")
 
 
-def _copy_of(value: Any, memo: dict[int, Any]) -> Any:
-    if type(value) in _CONSTANTS:
-        return value
-    return type(value)() if type(value) in _CONTAINERS and not value else copy.deepcopy(value, memo)
+def _copy_of(child: nn.Module | None, memo: dict[int, Any]) -> Any:
+    return memo[id(child)] if id(child) in memo else copy.deepcopy(child, memo)

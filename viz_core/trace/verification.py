@@ -97,17 +97,21 @@ def _vector_error(expected: Tensor, got: Tensor, mask: TokenMask | None) -> floa
     if mask is not None:
         mask = mask.to(expected.device)
         expected, got = expected[mask], got[mask]
-    usable = ~expected.isnan()
-    same = (expected == got) | ~usable
-    if bool(same.all()):
+    if not expected.numel():
         return 0.0
-    finite = expected.isfinite()
-    if bool((usable & ~finite & ~same).any()) or not bool(got[finite].isfinite().all()):
-        return float("inf")
-    expected, got = expected.where(finite, 0.0), got.where(finite, 0.0)
-    sizes = torch.linalg.vector_norm(expected, dim=-1)
-    errors = torch.linalg.vector_norm(got - expected, dim=-1)
+    sizes, errors = _norms(expected, got)
+    if not bool((sizes + errors).isfinite().all()):
+        usable, finite = ~expected.isnan(), expected.isfinite()
+        same = (expected == got) | ~usable
+        if bool((usable & ~finite & ~same).any()) or not bool(got[finite].isfinite().all()):
+            return float("inf")
+        sizes, errors = _norms(expected.where(finite, 0.0), got.where(finite, 0.0))
     return float((errors / (sizes + sizes.mean()).clamp(min=torch.finfo(torch.float32).tiny)).max())
+
+
+def _norms(expected: Tensor, got: Tensor) -> tuple[Tensor, Tensor]:
+    """Return the norm of each vector, and that of its error."""
+    return torch.linalg.vector_norm(expected, dim=-1), torch.linalg.vector_norm(got - expected, dim=-1)
 
 
 def rounding(*dtypes: torch.dtype) -> tuple[float, float]:

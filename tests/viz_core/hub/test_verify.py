@@ -18,6 +18,7 @@ from viz_core.hub import instrument, load_hub, restore, verify
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.hub.twins import shared_copy
 from viz_core.trace import Trace, intervene, off, record
+from viz_core.trace.verification import _vector_error as vector_error
 
 IDS = torch.randint(3, 110, (2, 12), generator=torch.Generator().manual_seed(1))
 
@@ -313,3 +314,32 @@ def test_a_copy_shares_weights_and_nothing_that_a_pass_changes() -> None:
     assert len(model[0].projections) == 2
     model(x)
     assert seen == [1]
+
+
+INF, NAN = float("inf"), float("nan")
+
+
+@pytest.mark.parametrize(
+    ("expected", "got", "error"),
+    [
+        ([[3.0, 4.0], [0.0, 0.0]], [[3.0, 4.0], [0.0, 2.5]], 1.0),  # 2.5 of a mean norm of 2.5
+        ([[3.0, 4.0], [3.0, 4.0]], [[3.0, 4.0], [3.0, 14.0]], 1.0),  # 10 of 5 + 5
+        ([[3.0, NAN], [3.0, 4.0]], [[3.0, 9.0], [3.0, 4.0]], 0.0),  # no number without the recording
+        ([[3.0, -INF], [3.0, 4.0]], [[3.0, -INF], [3.0, 4.0]], 0.0),
+        ([[3.0, -INF], [3.0, 4.0]], [[3.0, INF], [3.0, 4.0]], INF),
+        ([[3.0, 4.0], [3.0, 4.0]], [[3.0, NAN], [3.0, 4.0]], INF),
+        ([[], []], [[], []], 0.0),
+    ],
+)
+def test_errors_are_those_of_vectors_and_numbers_that_appear_or_vanish_count(
+    expected: list[list[float]], got: list[list[float]], error: float
+) -> None:
+    assert vector_error(torch.tensor(expected), torch.tensor(got), None) == pytest.approx(error)
+
+
+def test_vectors_at_padding_do_not_count() -> None:
+    expected, got, tokens = torch.ones(1, 2, 4), torch.ones(1, 2, 4), torch.tensor([[True, False]])
+    got[0, 1] = 7
+    assert vector_error(expected, got, tokens) == 0
+    assert vector_error(expected, got, torch.zeros(1, 2, dtype=torch.bool)) == 0
+    assert vector_error(expected, got, None) == pytest.approx(6 / 2)
