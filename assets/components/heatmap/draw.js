@@ -6,16 +6,18 @@ import { sizeCanvas } from "../shared/canvas.js";
 export const TALLEST = 390; // a picture and the controls over it are seen at once
 const LARGEST_CELL = { width: 150, height: 22 };
 export const FONT = 12;
+const CLOCKS = 30; // pixels over the columns of a sinusoidal table
 
 /** Sizes of the cells of the part shown, and the space that labels and titles need around them. */
 export function layOut(map, shown, width, tallest, measure) {
   const { row_labels: rowLabels, row_title: rowTitle, square } = map.header;
   const last = rowLabels ? rowLabels.map(shortened) : [String(map.rows - 1)];
   const left = Math.ceil(Math.max(...last.map(measure)) + 10 + (rowTitle ? FONT + 8 : 0));
-  const [top, bottom, right] = [4, 2 * FONT + 18, 10];
+  const clocks = map.frequencies ? CLOCKS : 0;
+  const [top, bottom, right] = [4 + clocks, 2 * FONT + 18, 10];
   const room = Math.max(1, width - left - right);
   let cellWidth = Math.min(LARGEST_CELL.width, room / shown.columns);
-  let cellHeight = Math.min(LARGEST_CELL.height * Math.max(1, tallest / TALLEST), tallest / shown.rows);
+  let cellHeight = Math.min(LARGEST_CELL.height * Math.max(1, tallest / TALLEST), (tallest - clocks) / shown.rows);
   if (square) cellWidth = cellHeight = Math.min(cellWidth, cellHeight);
   const mapWidth = cellWidth * shown.columns;
   const mapHeight = cellHeight * shown.rows;
@@ -136,6 +138,7 @@ export function drawMarks(view) {
     const { x, y, width, height } = boxOf(layout, shown, cursor);
     context.strokeRect(x - 1, y - 1, width + 2, height + 2);
   }
+  if (map.frequencies) drawClocks(context, view);
   // Light on dark, so that it is seen on every colour.
   for (const name of lit) {
     const { x, y, width, height } = bandOf(layout, shown, map.header.parts[name]);
@@ -144,6 +147,28 @@ export function drawMarks(view) {
       context.strokeRect(x, y, width, height);
     }
   }
+}
+
+/** Over each pair of columns its clock: sine and cosine of the row pointed at are across and up of its hand. */
+function drawClocks(context, { map, layout, window: shown, cursor }) {
+  const row = cursor?.row ?? shown.row;
+  const [first, last] = [Math.ceil(shown.column / 2), Math.floor((shown.column + shown.columns) / 2) - 1];
+  const radius = Math.min(CLOCKS - 6, Math.max(2 * layout.cellWidth - 3, 16)) / 2;
+  const y = layout.top - CLOCKS / 2 - 2;
+  for (const pair of labelled(first, Math.max(0, last - first + 1), 2 * layout.cellWidth, 2 * radius + 3)) {
+    const x = layout.left + (2 * pair - shown.column + 1) * layout.cellWidth;
+    context.globalAlpha = cursor ? 1 : 0.55;
+    context.lineWidth = 1;
+    context.beginPath();
+    context.arc(x, y, radius, 0, 2 * Math.PI);
+    context.stroke();
+    context.lineWidth = 2;
+    context.beginPath();
+    context.moveTo(x, y);
+    context.lineTo(x + (radius - 2) * map.value(row, 2 * pair), y - (radius - 2) * map.value(row, 2 * pair + 1));
+    context.stroke();
+  }
+  context.globalAlpha = 1;
 }
 
 /** The box of so many rows or columns side by side, a third of the way through what is shown. */

@@ -15,12 +15,12 @@ function readHeatmap(bytes) {
     const from = start + exact.offset;
     return new Kind(buffer.slice(from, from + count * Kind.BYTES_PER_ELEMENT));
   };
-  return { header, rows, columns, pixels, value: valueOfCells() };
+  const frequencies = exact?.kind === "sinusoid" ? numbers(Float64Array, Math.ceil(columns / 2)) : null;
+  return { header, rows, columns, pixels, frequencies, value: valueOfCells() };
 
   /** The value of a cell: exact where Python sent what it takes, else what its 8 bits say. */
   function valueOfCells() {
-    if (exact?.kind === "sinusoid") {
-      const frequencies = numbers(Float64Array, Math.ceil(columns / 2));
+    if (frequencies) {
       return (row, column) => (column % 2 ? Math.cos : Math.sin)(row * frequencies[column >> 1]);
     }
     if (exact?.kind === "cells") {
