@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import traceback
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -46,9 +47,15 @@ def configure_logging() -> None:
         return record
 
     logging.setLogRecordFactory(factory)
+    warnings.showwarning = _log_warning  # type: ignore[assignment]
     logging.basicConfig(level=logging.WARNING, format=FORMAT)
     log.setLevel(logging.INFO)
     reset_formatters()
+
+
+def _log_warning(_message: object, category: type[Warning], filename: str, lineno: int, *_: object) -> None:
+    """Log a warning of Python by its kind and place: its text may name a folder of this machine."""
+    log.warning("warning", category=category.__name__, place=_place(traceback.FrameSummary(filename, lineno, "")))
 
 
 def reset_formatters() -> None:

@@ -80,7 +80,7 @@ def sets_figure(
     ends: list[float] = []
     for symbol, (kind, table) in zip(_SYMBOLS, narrow.items(), strict=False):
         x, y = (_side(each, measure, raw=False) for each in (table, broad[kind]))
-        ends += [float(np.nanmin([x["mean"], y["mean"]])), float(np.nanmax([x["mean"], y["mean"]]))]
+        ends += [float(value) for side in (x, y) for value in side["mean"] if np.isfinite(value)]
         line = {"width": 0, "thickness": 1}
         traces.dots(
             figure,

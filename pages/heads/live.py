@@ -13,7 +13,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.heads import HeadScans, scanned_table
 from ui.compute.models import evaluate_model, local_model_kinds, local_models, typed_sources
-from ui.compute.slots import is_hosted, load_or_stop
+from ui.compute.slots import is_hosted
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
 from ui.text.translations import explain, first_line
@@ -119,11 +119,10 @@ def link_to_lab(chapter: Chapter, model: Model) -> None:
 def _from_list(chapter: Chapter, offer: HubOffer) -> tuple[Model, str] | None:
     from serving.requests.lab import reads_of_kind
 
-    key = chapter.controls.key("lab")
-    if st.query_params.get(key, "") not in load_or_stop(lambda: local_models(offer.folders)):
-        local_models.clear()  # it may have been downloaded since
-    here = load_or_stop(lambda: local_models(offer.folders))
-    kinds = load_or_stop(lambda: local_model_kinds(here))
+    here = local_models(offer.folders)
+    if st.query_params.get(chapter.controls.key("lab")) not in (None, *here):
+        here = local_models(offer.folders, 0)  # it may have been downloaded since
+    kinds = local_model_kinds(here)
     names = tuple(name for name in here if name in (offer.names or here) and name in kinds)
     if not names:
         st.info(load_words("model-lab")("none-offered"), icon=":material/inventory_2:")

@@ -14,8 +14,8 @@ from serving.requests.hub import HubModelSpec, convert_folder, is_at_home, is_co
 from serving.requests.lab import HubOffer
 from serving.requests.models import NoModel
 from ui.chapter.chapter import Chapter
-from ui.compute.models import local_model_kinds, local_models, runner, typed_sources
-from ui.compute.slots import load_or_stop
+from ui.compute.models import evaluate_model, local_model_kinds, local_models, runner, typed_sources
+from ui.compute.slots import is_hosted, load_or_stop
 from ui.streamlit_internals.script_run import joining_run
 from ui.text.markdown import escape
 from ui.text.model_card import licence_of, named_model, title_of
@@ -93,7 +93,7 @@ def hub_card(model: HubModelSpec, progress: Progress) -> HubCard:
 def choose_model(chapter: Chapter, offer: HubOffer) -> HubModelSpec | None:
     """The chosen model; None, after a message, where none can be loaded yet."""
     controls, words = chapter.controls, chapter.words
-    here = load_or_stop(lambda: local_models(offer.folders))
+    here = local_models(offer.folders)
     offered = offer.names or (here if offer.restricted else ())
     if offered:
         name = str(controls.select("model", offered, offered[0], named_model))
@@ -132,11 +132,11 @@ def choose_second_model(
         kind: of the first.
     """
     controls = chapter.controls
-    here = load_or_stop(lambda: local_models(offer.folders))
+    here = local_models(offer.folders)
     offered = offer.names or (here if offer.restricted else ())
     listed = offered or (*here, *(name for name in CURATED if name not in here))
     typed = typed_sources(offer)
-    kinds = CURATED | load_or_stop(lambda: local_model_kinds(here))
+    kinds = CURATED | local_model_kinds(here)
     fitting = (name for name in listed if name not in kinds or are_comparable(kind, kind_named(kinds[name])))
     others = tuple(name for name in fitting if name != first.name)
     options, named = ("no-other", *others, *typed), {other: named_model(other) for other in others}
@@ -217,6 +217,8 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     progress = Progress()
     label = chapter.words("loading", model=escape(title_of(model.name)))
     with errors_reported(chapter):
+        if model.offline and is_hosted():  # what may be a stranger's is read in a slot, under its limits
+            return evaluate_model(model, read_card)
         return load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
     return None
 
@@ -285,9 +287,6 @@ def model_card(chapter: Chapter, card: HubCard, seen: tuple[Window, ...] = (), n
         chapter.text(
             f"unrecorded.{row.code}", layers=_numbers(numbers), stack=escape(row.stack), module=escape(row.module)
         )
-    if card.not_finite:
-        names = [f"`{escape(name)}`" for name in card.not_finite]
-        st.warning(chapter.words("not-finite", parts=names), icon=":material/warning:")
     if card.unused:
         chapter.text("unused", parts=[f"`{part}`" for part in card.unused])
 

@@ -31,7 +31,7 @@ from serving.requests.lab import hub_offer
 from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate, evaluate_model, map_groups
+from ui.compute.models import evaluate, evaluate_model, map_groups, warn_of_weights
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.hub.attention import attention_forward
@@ -70,6 +70,8 @@ with main:
 language = current_language()
 with waiting:
     groups = map_groups(request, "model-lab", language)
+with above_maps:
+    warn_of_weights(model)
 with menu():
     heads, off = choose_heads_off(chapter, card, request)
     contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""

@@ -86,6 +86,7 @@ def filters_image(filters: Float[Tensor, "count channels height width"], columns
     Each is scaled by its largest entry; a coloured one's zero is middle grey.
     """
     count, channels, height, width = filters.shape
+    filters = filters.nan_to_num(0, 0, 0)
     scaled = (filters / filters.abs().amax(dim=(1, 2, 3), keepdim=True).clamp_min(1e-12)).numpy()
     larger = max(1, 48 // max(height, width))
     rows, gap = math.ceil(count / columns), 4

@@ -20,7 +20,7 @@ from serving.requests.shipped import ClassificationRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, runner
 from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
-from ui.compute.slots import load_or_stop
+from ui.compute.slots import is_hosted, load_or_stop
 from ui.text.markdown import escape
 from ui.text.model_card import class_label
 from ui.text.translations import explain
@@ -126,9 +126,10 @@ def _choose_model(chapter: Chapter) -> str | None:
 
 def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], PictureFacts] | None:
     try:
-        model = load_or_stop(lambda: picture_model(name))
-        with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
-            load_or_stop(lambda: runner().load(model))  # it may take longer than a slot may be taken
+        model = picture_model(name)
+        if not is_hosted():  # there, models are read in a slot, under its limits
+            with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
+                load_or_stop(lambda: runner().load(model))
         return model, evaluate_model(model, picture_facts)
     except ValueError as error:  # no such model, a broken file, or an absent device: each says so
         st.error(explain(error), icon=":material/inventory_2:")

@@ -11,7 +11,7 @@ from ui.blocks.heads_off import head_buttons, head_importance_grid, head_switche
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import head_importance
-from ui.compute.models import evaluate, row_error
+from ui.compute.models import evaluate, row_error, warn_of_weights
 from ui.compute.pictures import picture_maps
 from ui.text.head_names import HeadNames
 from ui.text.words import current_language
@@ -34,6 +34,7 @@ with chapter.card("main"):
         picture_inputs = chapter.require(choose_picture(chapter, chosen))
         broken = chapter.break_it("shuffled", "no-positions") if picture_inputs.found.probabilities else ""
     prediction(chapter, picture_inputs, broken)
+    warn_of_weights(picture_inputs.request.model)
 
 names = HeadNames.of(picture_inputs.found.trace)
 with menu():

@@ -26,6 +26,8 @@ from torch import Tensor
 
 from serving.compute.cache import LRUCache
 from serving.compute.slots import AbandonedError
+from serving.environment import usable_memory
+from serving.logs import configure_logging
 from serving.requests.models import ModelRegistry, ShippedClassifier, ShippedTranslator
 from serving.runners.remote import ModelServer
 from serving.settings import settings
@@ -60,6 +62,7 @@ GO_ON, CANCEL, EXIT = 0, 1, 2
 """Values of the byte that a worker shares with its pool."""
 
 _MAX_RESULTS = 512
+_FOR_RUNS = 2**31  # bytes for inputs and recordings, beside a model
 _STEP = 1.0  # seconds between two checks whether this process is still needed
 _shared: list[c_byte] = []
 
@@ -122,8 +125,21 @@ def start(shared: c_byte) -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C ends the server, which ends its workers
     torch.set_num_threads(1)
+    if settings().hosted:
+        configure_logging()
+    if can_fork():
+        _limit_memory(2 * (settings().model_memory or usable_memory()) + _FOR_RUNS)
     _shared[:] = [shared]
     threading.Thread(target=_exit_with_pool, daemon=True).start()
+
+
+def _limit_memory(growth: int) -> None:
+    """Have the system give this process so many more bytes at most: a model's file, its weights, and its runs."""
+    import resource  # not on Windows
+
+    pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    most = pages * resource.getpagesize() + growth
+    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
 
 
 def run(packed: bytes) -> bytes:

@@ -13,6 +13,7 @@ from streamlit.testing.v1 import AppTest
 from serving.compute.slots import reset_singletons
 from tests.tiny_models import COLOUR, GREY, write_tiny_vit
 from tests.visits import Visits, open_chapter
+from ui.compute.slots import results
 from viz_core.pretrained import shipped
 
 
@@ -20,6 +21,11 @@ def forget_models() -> None:
     """What the process and the pages keep of models that were there."""
     reset_singletons()
     st.cache_resource.clear()
+
+
+def forget_listed_models() -> None:
+    for key in [key for key in results()._entries if isinstance(key, tuple) and key[0] == "local_model_names"]:
+        results()._remove(key)
 
 
 @pytest.fixture
@@ -38,9 +44,9 @@ def offline_lab(folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", True)
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
     monkeypatch.delenv("ATLAS_MODELS", raising=False)
-    st.cache_data.clear()
+    forget_listed_models()
     yield
-    st.cache_data.clear()
+    forget_listed_models()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import json
 import logging
 import os
 import tomllib
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -198,6 +199,18 @@ def test_an_error_is_logged_by_type_and_place_alone(stream: io.StringIO) -> None
     assert SECRET not in stream.getvalue()
     for line in written:
         assert str(line["error"]).startswith("ValueError < tests/serving/test_environment.py:")
+
+
+@pytest.mark.attack("logs")
+def test_a_warning_is_logged_by_kind_and_place_alone(stream: io.StringIO) -> None:
+    logging.setLogRecordFactory(logging.LogRecord)
+    with warnings.catch_warnings(action="always"):
+        configure_logging()
+        warnings.warn(SECRET, RuntimeWarning, stacklevel=1)
+    (line,) = lines(stream)
+    assert (line["event"], line["category"]) == ("warning", "RuntimeWarning")
+    assert str(line["place"]).startswith("tests/serving/test_environment.py:")
+    assert SECRET not in stream.getvalue()
 
 
 @pytest.mark.attack("logs")

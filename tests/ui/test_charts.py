@@ -7,6 +7,7 @@ import csv
 import io
 import json
 import re
+import warnings
 from dataclasses import replace
 from typing import Any
 
@@ -24,7 +25,7 @@ from tests.viz_core.hostile import FORMULAS, MARKUP
 from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
 from ui.text.words import stem_of
 from ui.widgets.chart import encode_chart, height_of
-from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, signed_heatmap, to_pixels
+from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, ranged_heatmap, signed_heatmap, to_pixels
 from viz_core.view.components import unframe
 
 NUMBER_KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64", "int64")
@@ -151,6 +152,10 @@ def test_bytes_hold_pixels_exact_values_and_labels() -> None:
     assert (header["low"], header["high"]) == (-2.0, 2.0)
     assert (header["rows"], header["columns"], header["language"], header["words"]) == (3, 5, "pt", WORDS)
     assert header["colours"][5] == "#f7f7f7"  # zero has no colour
+    no_numbers = torch.full((2, 2), torch.nan)
+    with warnings.catch_warnings(action="error"):
+        made = signed_heatmap(no_numbers, "row", "column"), ranged_heatmap(no_numbers, "row", "column")
+    assert [(each.low, each.high) for each in made] == [(-1.0, 1.0), (0.0, 1.0)]
     zeros = signed_heatmap(torch.zeros(2, 2), "row", "column")
     assert (zeros.low, zeros.high) == (-1.0, 1.0)
     inexact = Heatmap(np.zeros((2, 2), np.uint8), 0.0, 1.0, "row", "column", scale="Viridis")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import tomllib
+import warnings
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
@@ -74,6 +75,9 @@ def test_pictures_of_maps_have_the_colours_of_the_scales() -> None:
     picture = weights_image(np.array([[0.0, 0.25], [1.0, 1.0]], dtype=np.float32), side=2)
     halfway = weights_image(np.array([[0.5]], dtype=np.float32), side=1, root=False)
     found = [picture.getpixel(place) for place in ((0, 0), (1, 0), (0, 1))]
+    with warnings.catch_warnings(action="error"):
+        unknown = weights_image(np.array([[np.nan]], dtype=np.float32), side=1)
+    assert unknown.getpixel((0, 0)) == found[0]
     assert found == [(68, 1, 84), halfway.getpixel((0, 0)), (253, 231, 37)]
 
 

@@ -11,12 +11,15 @@ import pytest
 from streamlit import config
 
 from serving.compute.cache import MISSING, LRUCache
-from serving.compute.slots import reset_singletons
+from serving.compute.slots import in_slot, reset_singletons
 from serving.process import background as garbage
+from serving.requests.models import NoModel
+from serving.runners.runner import Runner
 from tests.tiny_models import TINY
 from ui.compute.models import (
     evaluate,
     evaluate_model,
+    local_models,
     run,
     runner,
     sentence_request,
@@ -97,6 +100,22 @@ def test_what_is_wrong_is_told_and_nothing_is_kept() -> None:
     assert len(results()) == 0
     assert runner().find(sentence_request(TINY, " ")) is None
     assert results().get(("run", sentence_request(TINY, " "))) is MISSING
+
+
+@pytest.mark.attack("models")
+def test_models_on_the_machine_are_listed_in_a_slot_beside_the_models_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    listed: list[bool] = []
+
+    def evaluate_model(_runner: Runner, _model: NoModel, _function: object) -> tuple[str, ...]:
+        listed.append(in_slot())
+        return (f"model {len(listed)}",)
+
+    monkeypatch.setattr(Runner, "evaluate_model", evaluate_model)
+    found = [local_models((tmp_path,)), local_models((tmp_path,)), local_models((tmp_path,), 0), local_models(())]
+    assert found == [("model 1",), ("model 1",), ("model 2",), ("model 3",)]
+    assert listed == [True] * 3
 
 
 def test_garbage_is_collected_before_it_would_be_frozen_and_as_memory_grows(monkeypatch: pytest.MonkeyPatch) -> None:

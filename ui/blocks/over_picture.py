@@ -132,7 +132,8 @@ def signed_image(values: Float[np.ndarray, "rows columns"], limit: float, side: 
 
 
 def _paint(fractions: Float[np.ndarray, "rows columns"], colours: Sequence[str], side: int) -> Image.Image:
-    """Fractions from 0 to 1 in evenly spaced colours, at most `side` pixels on the longer side."""
+    """Fractions from 0 to 1 in evenly spaced colours, NaN as 0, at most `side` pixels on the longer side."""
+    fractions = np.nan_to_num(fractions)
     stops = np.array([hex_to_rgb(c) if c.startswith("#") else unlabel_rgb(c) for c in colours], dtype=np.float64)
     place = np.linspace(0, 1, len(stops))
     pixels = np.stack([np.interp(fractions, place, stops[:, c]) for c in range(3)], axis=-1).round().astype(np.uint8)

@@ -5,6 +5,8 @@ The last functions name the model lab's models on the machine that runs models.
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
@@ -173,14 +175,18 @@ def translation_maps(
     return map_groups(request, "translation", language, contribution_kind)
 
 
-@st.cache_data(max_entries=4, ttl=20, show_spinner=False)
-def local_models(folders: tuple[Path, ...]) -> tuple[str, ...]:  # noqa: ARG001  # part of the cache key
-    """Return the names of models that can be loaded without a network, refreshed every 20 seconds."""
+def local_models(folders: tuple[Path, ...], max_age: float = 20.0) -> tuple[str, ...]:
+    """Return the names of models that can be loaded without a network, read at most `max_age` seconds ago in a slot."""
     from serving.requests.lab import local_model_names
 
-    if settings().runner == "serve":  # models may have been downloaded on another machine
-        return runner().evaluate_model(NoModel(), local_model_names)
-    return local_model_names()
+    key = (local_model_names.__qualname__, folders)
+    names, since = results().get(key, ((), -math.inf))
+    if time.monotonic() - since > max_age:
+        names = run_in_slot(
+            lambda: runner().evaluate_model(NoModel(), local_model_names), local_model_names.__name__, key
+        )
+        results().put(key, (names, time.monotonic()))
+    return names
 
 
 def local_model_kinds(names: tuple[str, ...]) -> dict[str, str]:
@@ -202,6 +208,18 @@ def typed_sources(offer: HubOffer) -> tuple[str, ...]:
     return ("hub",) if is_remote and not offer.folders else ("hub", "folder")
 
 
+def warn_of_weights(model: ModelSpec[Any]) -> None:
+    """Warn beside the maps of a model of the lab if it has weights that are no numbers."""
+    from serving.requests.hub import HubModelSpec, HubVisionSpec
+    from viz_core.lab.runs import read_card
+
+    hub = model.hub if isinstance(model, HubVisionSpec) else model
+    found = evaluate_model(hub, read_card).not_finite if isinstance(hub, HubModelSpec) else ()
+    if found:
+        warning = load_words("model-lab")("not-finite", parts=[f"`{name}`" for name in found])
+        st.warning(warning, icon=":material/warning:")
+
+
 def lab_vision_model(name: str) -> HubVisionSpec:
     """Return a vision model of the lab by its name in a link.
 
@@ -211,6 +229,5 @@ def lab_vision_model(name: str) -> HubVisionSpec:
     from serving.requests.lab import hub_offer, linked_vision_model
 
     folders = hub_offer().folders
-    if name not in local_models(folders):
-        local_models.clear()  # it may have been downloaded since
-    return linked_vision_model(name, local_models(folders))
+    here = local_models(folders)
+    return linked_vision_model(name, here if name in here else local_models(folders, 0))  # it may be new

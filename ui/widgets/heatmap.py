@@ -78,8 +78,8 @@ class Heatmap:
 
 
 def to_pixels(values: Float[Tensor, "rows columns"], low: float, high: float) -> UInt8[np.ndarray, "rows columns"]:
-    """round(255 (v - low) / (high - low)), with what lies outside at the ends."""
-    scaled = (values - low).mul_(255 / (high - low)).round_().clamp_(0, 255)
+    """round(255 (v - low) / (high - low)), with what lies outside at the ends, and NaN at the low one."""
+    scaled = (values - low).mul_(255 / (high - low)).round_().clamp_(0, 255).nan_to_num_(0)
     return scaled.cpu().numpy().astype(np.uint8)
 
 
@@ -96,7 +96,8 @@ def signed_heatmap(
     Args:
         limit: the value of the darkest colour; the largest absolute value unless given.
     """
-    most = limit if limit is not None else float(values.abs().max()) or 1.0
+    most = float(values.abs().nan_to_num(0, 0).max()) if limit is None else limit
+    most = most if most > 0 else 1.0
     cells = Exact("cells", values.float().cpu().numpy())
     pixels = to_pixels(values, -most, most)
     return Heatmap(pixels, -most, most, row_title, column_title, cells, row_labels, square=square, digits=4)
@@ -104,7 +105,7 @@ def signed_heatmap(
 
 def ranged_heatmap(values: Float[Tensor, "rows columns"], row_title: str, column_title: str) -> Heatmap:
     """Values in colours from the smallest that occurs to the largest, each exact to float32, in square cells."""
-    low, high = float(values.min()), float(values.max())
+    low, high = (float(end(values.nan_to_num(0, 0, 0))) for end in (Tensor.min, Tensor.max))
     high = high if low < high else low + 1.0
     cells, pixels = Exact("cells", values.float().cpu().numpy()), to_pixels(values, low, high)
     return Heatmap(pixels, low, high, row_title, column_title, cells, scale=WEIGHTS_SCALE, square=True, digits=4)

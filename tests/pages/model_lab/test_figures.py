@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+import warnings
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from urllib.parse import parse_qs
@@ -13,7 +14,7 @@ import pytest
 import streamlit as st
 import torch
 from huggingface_hub import constants
-from safetensors.torch import load_file
+from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from pages.model_lab.figures import bias_figure, fingerprint_figure, wavelengths_figure
@@ -50,6 +51,8 @@ def test_the_map_of_heads_has_the_first_layer_on_top() -> None:
     assert figure.layout.xaxis.title.text == "head"
     silent = fingerprint_figure(np.zeros((1, 1), dtype=np.float32), "first", LABELS)
     assert silent.data[0].zmax > 0
+    with warnings.catch_warnings(action="error"):
+        fingerprint_figure(np.full((1, 1), np.nan, dtype=np.float32), "first", LABELS)
 
 
 def test_bias_by_offset_takes_each_bucket_of_the_model() -> None:
@@ -114,6 +117,29 @@ def test_at_home_a_pickle_is_converted_and_a_pattern_finds_the_tokens(
     assert "35 of 35 tokens are unknown" in texts(app), "every character but spaces"
     broken = open_page("model-lab", **{**link, "ml-pattern": "["})
     assert "is not a regular expression" in texts(broken)
+
+
+@pytest.mark.attack("models")
+@pytest.mark.usefixtures("offline_lab")
+@pytest.mark.parametrize("family", ["gpt2", "vit"])
+def test_weights_that_are_no_numbers_are_named_beside_the_maps(
+    family: str,
+    open_page: OpenPage,
+    folders: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    recwarn: pytest.WarningsRecorder,
+) -> None:
+    path = Path(shutil.copytree(folders / family, tmp_path / "folders" / "undefined"))
+    weights = load_file(path / "model.safetensors")
+    save_file({n: w * torch.nan for n, w in weights.items()}, path / "model.safetensors", {"format": "pt"})
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(path.parent))
+    for language in ("en", "pt-BR", "zh-TW"):
+        app = open_page("model-lab", **{"ml-model": "undefined", "lang": language, "open-all": "true"})
+        sentence = load_words("model-lab", language)("not-finite", parts=["X"]).partition("X")[0]
+        assert sum(sentence in warning.value for warning in app.warning) == 1
+        assert not app.exception
+    assert [each.category for each in recwarn if issubclass(each.category, RuntimeWarning)] == []
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -190,7 +216,7 @@ def test_a_model_is_downloaded_after_a_click_and_its_commit_is_shown(
     assert COMMIT in texts(app)
     assert claims(app)
     num_requests = len(hub.requests)
-    st.cache_data.clear()
+    reset_singletons()
     again = open_page("model-lab", **{"ml-source": "Type a name", "ml-name": NAME, "ml-start": "The cat"})
     assert claims(again), "what came once needs no click"
     assert len(hub.requests) == num_requests

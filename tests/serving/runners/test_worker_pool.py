@@ -38,6 +38,7 @@ from tests.serving.runners.worker_functions import (
     note_and_die,
     process,
     refuse_to_cross,
+    reserve_all,
     run_program,
     sleep,
     wait_to_be_ended,
@@ -201,6 +202,15 @@ def test_workers_share_one_copy_of_the_weights(pool: WorkerPool) -> None:
         own, whole = (memory(one.process.pid, field) for field in ("Private_Dirty", "Rss"))
         assert own < whole / 3
     assert pool.workers[0].execute("evaluate_model", NoModel(), run_program) == 7, "it can wait for a program"
+
+
+@linux
+@pytest.mark.attack("memory")
+def test_a_worker_has_a_limit_of_memory(pool: WorkerPool) -> None:
+    before = pool.workers[0].execute("evaluate_model", NoModel(), process)
+    with pytest.raises(MemoryError):
+        pool.workers[0].execute("evaluate_model", NoModel(), reserve_all)
+    assert pool.workers[0].execute("evaluate_model", NoModel(), process) == before
 
 
 @linux
