@@ -25,8 +25,8 @@ class Metrics:
     def __init__(self) -> None:
         self.registry = CollectorRegistry()
         ProcessCollector(registry=self.registry)
-        self._work_seconds = self._histogram("atlas_computation_seconds", "Computation time, by kind")
-        self._wait_seconds = self._histogram("atlas_queue_seconds", "Time in the queue, by kind")
+        self._work_seconds = self._histogram("atlas_computation_seconds", "Computation time, by kind", "kind")
+        self._wait_seconds = self._histogram("atlas_queue_seconds", "Time in the queue", "kind", "address")
         self._refusals = self._counter("atlas_refusals", "Computations refused by a full queue, by kind", "kind")
         self._outcomes = self._counter("atlas_computations", "Computations, by kind and outcome", "kind", "outcome")
         self._failures = self._counter("atlas_failures", "Pages that failed, by error", "error")
@@ -40,8 +40,9 @@ class Metrics:
         self._cached = self._gauge("atlas_kept_results", "Cached results")
         self._cached_bytes = self._gauge("atlas_kept_bytes", "Bytes of cached results")
 
-    def observe_wait(self, kind: str, seconds: float) -> None:
-        self._wait_seconds.labels(kind).observe(seconds)
+    def observe_wait(self, kind: str, seconds: float, new: bool) -> None:
+        """Count a wait in the queue; `new` if nothing else of its address was running or waiting when it came."""
+        self._wait_seconds.labels(kind, "new" if new else "known").observe(seconds)
 
     def observe_work(self, kind: str, seconds: float, outcome: str) -> None:
         self._work_seconds.labels(kind).observe(seconds)
@@ -81,8 +82,8 @@ class Metrics:
         """Return all metrics in Prometheus' text format."""
         return generate_latest(self.registry)
 
-    def _histogram(self, name: str, about: str) -> Histogram:
-        return Histogram(name, about, ("kind",), registry=self.registry, buckets=_SECONDS)
+    def _histogram(self, name: str, about: str, *labels: str) -> Histogram:
+        return Histogram(name, about, labels, registry=self.registry, buckets=_SECONDS)
 
     def _counter(self, name: str, about: str, *labels: str) -> Counter:
         return Counter(name, about, labels, registry=self.registry)

@@ -64,6 +64,7 @@ class Job:
         self.cpu_seconds = 0.0  # once it is over
         self.key = key
         self.client = client
+        self.is_first = True  # of its address, when it came
         self._slots = slots
         self._work: Callable[[], Any] | None = work
         self._submitted = self._polled = now
@@ -133,7 +134,7 @@ class Job:
         finally:
             self.cpu_seconds = self.timer.seconds
             observer = self._slots.observer
-            observer.observe_wait(self.kind, start - self._submitted)
+            observer.observe_wait(self.kind, start - self._submitted, self.is_first)
             observer.observe_work(self.kind, self.seconds, outcome)
 
     def end(self, error: BaseException | None = None) -> None:
@@ -161,10 +162,8 @@ class Slots:
         self._queue: list[Job] = []
         self._known: dict[Hashable, Job] = {}  # submitted and not over
         self._running: list[Job] = []
-        self._usual = Usual()
-        self._spent = Spent()
-        self._threads = 0
-        self._open = True
+        self._usual, self._spent = Usual(), Spent()
+        self._threads, self._open = 0, True
         self._lock = threading.RLock()
         self._submitted, self._done = threading.Condition(self._lock), threading.Condition(self._lock)
 
@@ -195,11 +194,12 @@ class Slots:
             if not self._open or len(self._running) + len(self._queue) >= self._count + self._most:
                 self.observer.count_refusal(kind)
                 raise BusyError(kind)
-            own = sum(other.client.address == client.address for other in self._queue)
-            if client.address is not None and self._most and own >= self._own_most:
+            own = [sum(one.client.address == client.address for one in each) for each in (self._queue, self._running)]
+            if client.address is not None and self._most and own[0] >= self._own_most:
                 self.observer.count_refusal(kind)
                 raise OwnBusyError(kind)
             job = Job(self, kind, key, work, now, client, cpu_limit)
+            job.is_first = not any(own)
             if key is not None:
                 self._known[key] = job
             self._queue.append(job)

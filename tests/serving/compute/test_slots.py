@@ -40,9 +40,11 @@ class Notes:
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
+        self.new: list[bool] = []  # whether each that waited was alone of its address
 
-    def observe_wait(self, kind: str, seconds: float) -> None:
+    def observe_wait(self, kind: str, seconds: float, new: bool) -> None:
         self.events.append(("waited", kind, seconds))
+        self.new.append(new)
 
     def observe_work(self, kind: str, seconds: float, outcome: str) -> None:
         self.events.append(("worked", kind, seconds, outcome))
@@ -217,6 +219,7 @@ def test_one_address_never_has_all_slots_nor_all_places(build: Callable[..., Slo
         gate.go.set()
     for job in (*running, *waiting):
         over(job)
+    assert sorted(notes.new) == [False] * 6 + [True] * 3, "the crowd's first, and the newcomer twice"
 
 
 def test_short_kinds_come_before_long_ones_of_the_same_window(build: Callable[..., Slots], clock: Clock) -> None:

@@ -126,7 +126,7 @@ def test_metrics_are_what_prometheus_reads() -> None:
     assert samples["atlas_failures_total", "KeyError"] == 1
     assert samples["atlas_computations_total", "translation", "done"] == 1
     assert samples["atlas_computation_seconds_count", "translation"] == 1
-    assert samples["atlas_queue_seconds_count", "translation"] == 1
+    assert samples["atlas_queue_seconds_count", "new", "translation"] == 1
     assert samples["atlas_running",] == samples["atlas_waiting",] == 0
     assert samples["process_resident_memory_bytes",] > 10**7
 
