@@ -118,6 +118,9 @@ def test_the_right_mark_is_what_the_page_draws_after_the_guess_and_not_before(
     assert find(visits(chapter, **address(chapter, marks.after))) == right
     if marks.before != marks.after:
         assert find(visits(chapter, **address(chapter, marks.before))) != right
+    numbers = [re.fullmatch(r"-?\d+(\.\d+)?", answer.text) for answer in prediction.answers]
+    for place, number in enumerate(numbers):  # also of wrong answers, where a height says the number
+        assert number is None or inside(marks, 0, float(number[0])) == place
 
 
 def test_every_page_that_asks_on_a_figure_is_tested() -> None:
