@@ -92,12 +92,16 @@ def measure(sentences: int = 200) -> list[Row]:
     texts = [sample.english for sample in held_out()[:sentences]]
     model = load("transformer-en-fr", device="cpu")
     assert isinstance(model, Translator)
-    firsts, pictures = [], []
+    firsts, pictures, walks = [], [], []
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright, chromium(playwright) as browser:
         build_site_below(Path(folder))
         loaded = {name: first_visit(browser.new_context().new_page(), Path(folder), name) for name in PAGES}
         with serve_site(Path(folder)) as url:
             for _ in range(min(3, sentences)):
+                walk = browser.new_context().new_page()
+                walk.goto(f"{url}en/walk.html")
+                wait_until_ready(walk)
+                walks.append(walk.evaluate(_RECORDED))
                 page = browser.new_context().new_page()
                 page.goto(f"{url}en/transformer.html")
                 wait_until_ready(page)
@@ -116,6 +120,7 @@ def measure(sentences: int = 200) -> list[Row]:
     writer = load_hub("writer-en", device="cpu", offline=True)
     return [
         Row("site: the first picture, before the model has arrived", "s", tuple(pictures), target=PICTURE),
+        Row("site: the walk's first picture, before the model has arrived", "s", tuple(walks), target=PICTURE),
         Row("site: the model's arrival to the first translation", "s", tuple(firsts), target=FIRST),
         Row("site: a token of a translation in the browser", "ms", per_token, target=TOKEN),
         *(

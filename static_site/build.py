@@ -6,14 +6,14 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.chapter_pages import projection_page, recorded_chapters, review_page, sinusoids_page, walk_page
 from static_site.files import WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
-from static_site.pages import LANGUAGES, Card, Words, card_page, index_page, picture_of, root_page
+from static_site.pages import LANGUAGES, Card, Words, card_list, card_page, picture_of, root_page
 from static_site.pages import MODELS as MODELS_OF_PAGES
 from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
-from static_site.recorded_pages import recorded_page
+from static_site.recorded_pages import component_page, recorded_page
+from ui.chapter.contents import chapter_entries
 from viz_core.runtime.assets import ASSETS
 from viz_core.view.components import COMPONENTS, DARK, LIGHT
 
@@ -50,17 +50,14 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
             files.add(f"{language}/{view}.html", model_page(words, page, data, app, view))
             cards.append(Card(page.name, page.title, words.of(page.chapter, "question"), size_of(own)))
             if part is translator:
-                files.add(f"{language}/walk.html", walk_page(words, data, app))
+                files.add(f"{language}/walk.html", translator.walk_page(files, words, model, data, app))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
-        for name, chapter in (("sinusoidal-encoding", sinusoids_page), ("relative-projection", projection_page)):
-            files.add(f"{language}/{name}.html", chapter(words, app))
-            cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
-        for name, site in recorded_chapters().items():
+        for name, site in {name: entry.site for name, entry in chapter_entries().items() if entry.site}.items():
             files.add(f"{language}/{name}.html", recorded_page(files, words, name, site, app))
             cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
-        files.add(f"{language}/review.html", review_page(words, app))
+        files.add(f"{language}/review.html", component_page(words, "review", "review"))
         cards.append(Card("review", words.title("review"), words.of("review", "question")))
-        files.add(f"{language}/index.html", index_page(words, cards))
+        files.add(f"{language}/index.html", component_page(words, "index", "linked_sentences", card_list(words, cards)))
         for card in cards:
             picture = picture_of(card.name)
             files.add(f"gallery/{picture}.png", (ASSETS / "gallery" / f"{picture}.png").read_bytes())

@@ -17,8 +17,9 @@ from torch import Tensor, nn
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
 from static_site.model_pages import ModelPage, add_model, common_data
-from static_site.pages import Words, markup_of, plain_text, read_words
+from static_site.pages import Words, markup_of, plain_text
 from static_site.translator_graph import gated, outputs, projections
+from ui.text.words import load_words
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
@@ -129,7 +130,7 @@ def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[st
 
 def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]) -> dict[str, Any]:
     """What the script of the page reads."""
-    common = read_words("common", words.language)[1]
+    common = load_words("common", words.language).sections
     named = {name: common.get(f"class.{name}", name) for name in (*GARMENTS, *SCENES)}
     first = attention_layers(next(iter(models.values())).model)
     layers, heads = len(first), first[0].num_heads

@@ -15,6 +15,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, cast
 
+import onnxruntime
+
 WEB = Path(__file__).parent / "web"
 LARGE = re.compile(r"^models/|\.gz$|^vendor/plotly")
 """Files that a browser keeps when a page loads them; it keeps all others at the first visit to any page."""
@@ -111,7 +113,7 @@ def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
         ValueError: if a package's digest is not the pinned one.
         OSError: if it cannot be downloaded.
     """
-    files.add("vendor/onnxruntime-web/LICENSE", (WEB / "onnxruntime.LICENSE").read_bytes())
+    files.add("vendor/onnxruntime-web/LICENSE", Path(onnxruntime.__file__).with_name("LICENSE").read_bytes())
     runtime: dict[str, object] = {}
     for package in PACKAGES:
         with tarfile.open(fileobj=io.BytesIO(download(package, cache))) as archive:

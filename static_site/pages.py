@@ -8,7 +8,6 @@ import os
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -16,43 +15,26 @@ import frontmatter
 import markdown
 from latex2mathml.converter import convert
 
-from viz_core.runtime.assets import ASSETS, reading
+from ui.text.words import ENGLISH, languages, load_words, sentences_of_errors
+from viz_core.runtime.assets import ASSETS
 from viz_core.view.components import read_component
 
-TEXT = ASSETS / "text"
-ENGLISH, SHARED = "en", "shared"
-LANGUAGES = tuple(sorted(path.name for path in TEXT.iterdir() if (path / "site.md").is_file()))
+LANGUAGES = languages()
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them
 _TO_MEASURE = re.compile(r"\s*\[[^\]]*\]\(#[^)]*\)$", re.MULTILINE)
 """The link at the end of a takeaway, to the measure in the app that shows it."""
 _ICONS = {"check": "✓", "close": "✗"}
-_ICON, _COLOUR = re.compile(r":material/(\w+):"), re.compile(r":(blue|orange|green|red)\[([^\[\]]*)\]")
+_ICON, _COLOUR = re.compile(r":material/(\w+):"), re.compile(r":(blue|gray|orange|green|red)\[([^\[\]]*)\]")
 """Signs and colours of the app's texts."""
 _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
 
-def read_words(name: str, language: str) -> tuple[dict[str, Any], dict[str, str]]:
-    """Front matter and sections of assets/text/LANGUAGE/NAME.md, else of shared.md; in English where one is missing."""
-    front: dict[str, Any] = {}
-    sections: dict[str, str] = {}
-    for file, each in product((SHARED, name), (ENGLISH, language)):
-        path = TEXT / each / f"{file}.md"
-        if not path.is_file():
-            continue
-        with reading(path):
-            post = frontmatter.loads(path.read_text(encoding="utf-8"))
-        front = {**front, **post.metadata} if file == name else front
-        parts = re.split(r"^## (.+)$", post.content, flags=re.MULTILINE)
-        sections |= {title.strip(): body.strip() for title, body in zip(parts[1::2], parts[2::2], strict=True)}
-    return front, sections
-
-
 def sentence_of_error(english: str, language: str) -> str:
     """An error's sentence in a language; numbers are written by the browser."""
-    _, sections = read_words("errors", language)
-    return re.sub(r":[^{}]+\}", "}", sections.get(english, english))
+    sentences = {} if language == ENGLISH else sentences_of_errors(language)
+    return re.sub(r":[^{}]+\}", "}", sentences.get(english, english))
 
 
 def html_of(text: str) -> str:
@@ -68,7 +50,9 @@ def html_of(text: str) -> str:
 
     signs = _ICON.sub(lambda found: _ICONS.get(found[1], ""), _FORMULA.sub(keep, text))
     plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span class="\1">\2</span>', signs))
-    return re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], markdown.markdown(plain))
+    return re.sub(
+        r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], markdown.markdown(plain, extensions=["tables"])
+    )
 
 
 def plain_text(text: str) -> str:
@@ -86,9 +70,10 @@ COMPONENT = "component"
 """The script of pages that show a component of the app with recorded data."""
 RECORDED = "recorded"
 """The script of pages that show recorded figures of a chapter."""
-_SENTENCE_WORDS = ("sentence", "translation", "head", "item", "attends", "writes", "read")
 _PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
 """Pictures of the app's gallery, of pages that have another name there."""
+PAGES = {"model-lab": "writer", "transformer": "transformer", "vision-transformer": "vision-transformer"}
+"""Chapters that this site computes in the browser, and where; the others are recorded."""
 CARDS = {path.parent.name: path for path in (*ASSETS.glob("checkpoints/*/card.md"), *ASSETS.glob("hub/*/README.md"))}
 """Cards of the models that ship: scores, data and their licences."""
 MODELS = {
@@ -108,15 +93,15 @@ class Words:
 
     def of(self, file: str, name: str) -> str:
         """A section of assets/text/LANGUAGE/FILE.md."""
-        return read_words(file, self.language)[1][name]
+        return load_words(file, self.language)(name)
 
     def label(self, file: str, control: str) -> str:
         """The label of a control."""
-        return str(read_words(file, self.language)[0]["controls"][control])
+        return load_words(file, self.language).label(control)
 
     def title(self, file: str) -> str:
         """The title of a file's chapter."""
-        return str(read_words(file, self.language)[0]["title"])
+        return load_words(file, self.language).title
 
 
 @dataclass(frozen=True)
@@ -134,8 +119,8 @@ class Card:
     size: int = 0
 
 
-def index_page(words: Words, cards: Sequence[Card]) -> str:
-    """The table of contents: each page with the size of what it loads."""
+def card_list(words: Words, cards: Sequence[Card]) -> str:
+    """HTML of the table of contents: each page with the size of what it loads."""
     made = [
         _CARD.format(
             path=f"{card.name}.html",
@@ -146,32 +131,7 @@ def index_page(words: Words, cards: Sequence[Card]) -> str:
         )
         for card in cards
     ]
-    about = f"{words.of('site', 'about')} {words.of('site', 'offline')}"
-    body = (
-        f'<div class="sentences" data-part="component"></div>{markup_of("linked_sentences", "markup")}'
-        f'<ul class="cards">{"".join(made)}</ul>'
-    )
-    data = {"words": {}, "component": "linked_sentences", "shown": _sentences(words)}
-    return whole_page(words, COMPONENT, words.title("site"), about, body, data, here="index")
-
-
-def _sentences(words: Words) -> dict[str, Any]:
-    """The recorded sentence of the app's home page, and what its heads are called (ui/blocks/linked_sentences.py)."""
-    found = json.loads((ASSETS / "gallery" / "sentences.json").read_text(encoding="utf-8"))
-    own = {name: words.of("home", f"sentences.{name}") for name in _SENTENCE_WORDS}
-    patterns = pattern_words(words)
-    for name in ("across", "within"):
-        if head := found[name]:
-            place = words.of("common", "head-named").format(layer=head["layer"] + 1, head=head["head"] + 1)
-            named = patterns.get(f"pattern_{head['pattern']}", patterns.get(f"measure_{head['pattern']}"))
-            head["name"] = own["head"].format(place=place, pattern=named) if named else place
-    return found | {"words": own, "language": words.language}
-
-
-def pattern_words(words: Words) -> dict[str, str]:
-    """What a head's pattern is called, as in the attention view."""
-    _, sections = read_words("attention-view", words.language)
-    return {name: text for name, text in sections.items() if name.startswith(("measure_", "pattern_"))}
+    return f'<ul class="cards">{"".join(made)}</ul>'
 
 
 def markup_of(name: str, part: str) -> str:
@@ -249,10 +209,11 @@ def whole_page(
             f'<p class="note about">{words.of("site", "recorded-figures" if name == RECORDED else "about")} {link}</p>'
         )
     if definition:
-        formula = f'<div class="formula" tabindex="0">{html_of(words.of(chapter, "formula"))}</div>'
+        formula = f'<div>{html_of(words.of(chapter, "formula"))}</div>'
         definition = f'<div class="definition">{definition}{formula}</div>'
-        remembered = _TO_MEASURE.sub("", read_words(chapter, words.language)[1].get("takeaways", ""))
-        takeaways = f'<div class="takeaways">{html_of(remembered)}</div>'
+        own = load_words(chapter, words.language)
+        remembered = html_of(_TO_MEASURE.sub("", own("takeaways"))) if own.has("takeaways") else ""
+        takeaways = f'<div class="takeaways">{remembered}</div>'
     atlas = words.title("common")
     return fill_template(
         "page",

@@ -1,8 +1,9 @@
 """Essentials of chapters, recorded: the app's own page runs once for each setting of a control, and its figures stay.
 
-The table `[site]` of a chapter.toml says what is recorded: `control`, a key of the page; `values`, as they stand in the
-address; and `start`, the one that the page opens on. The app runs here as a whole, from its entry point, so that words,
-figures and numbers are those of the app.
+Tables `[[site]]` of a chapter.toml say what is recorded: `control`, a key of the page; `values`, as they stand in the
+address; `start`, the one that the page opens on; and `open`, names of sections that are open. Several controls are
+recorded in every combination. The app runs here as a whole, from its entry point, so that words, figures and numbers
+are those of the app.
 """
 
 from __future__ import annotations
@@ -12,17 +13,19 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any
 
 from streamlit.testing.v1 import AppTest
 
-from static_site.chapter_pages import ROOT, chapter_page, labelled_range, note
 from static_site.files import SiteFiles
-from static_site.pages import RECORDED, Words, html_of, markup_of, script_words
+from static_site.pages import COMPONENT, PAGES, RECORDED, Words, html_of, markup_of, script_words, whole_page
 from ui.streamlit_internals.front_end import follow_link
+from viz_core.runtime.assets import ASSETS
 
+ROOT = ASSETS.parent
 COMPONENTS = frozenset({"attention_view", "chart", "heatmap", "places"})
 """Components of the app that draw from recorded data alone."""
 _CARD, _EXERCISE = re.compile(r"-card-[\w-]+$"), re.compile(r"-exercise-([\w-]+)$")
@@ -31,20 +34,21 @@ _RADIX = {"pt-BR": ","}  # before the decimals; elsewhere a point
 
 @dataclass
 class Recording:
-    """What a page draws at each setting of a control.
+    """What a page draws at each setting of its controls, the last of which changes first.
 
     Attributes:
         data: bytes of components, each once, in base64.
         frames: a tree of parts for each setting: {"html"}, {"component", "data", "inPage"}, {"row": columns}, or
             {"fold", "parts", "open"}.
-        label, shown: of the control, and its value in each frame.
+        labels: of the controls.
+        shown: how each control writes its values.
         exercise: name of the question that the page asks first, "" where it asks none.
     """
 
     data: list[str] = field(default_factory=list)
     frames: list[list[dict[str, Any]]] = field(default_factory=list)
-    label: str = ""
-    shown: list[str] = field(default_factory=list)
+    labels: list[str] = field(default_factory=list)
+    shown: list[list[str]] = field(default_factory=list)
     exercise: str = ""
 
     def packed(self) -> bytes:
@@ -56,14 +60,15 @@ class Recording:
         """The parts that a block of the page draws; controls are left out."""
         for child in block.children.values():
             if hasattr(child, "children"):
-                yield from self._block(child)
+                yield from self.parts_of(child)
             elif child.type in ("markdown", "caption") and child.value:
-                text = child.value
-                yield {"html": note(text) if child.type == "caption" else html_of(text)}
+                text = html_of(child.value)
+                yield {"html": f'<div class="note">{text}</div>' if child.type == "caption" else text}
             elif child.type == "bidi_component" and child.proto.component_name in COMPONENTS:
                 yield self._component(child.proto)
 
-    def _block(self, block: Any) -> Iterator[dict[str, Any]]:
+    def parts_of(self, block: Any) -> Iterator[dict[str, Any]]:
+        """The parts that a block draws, in a fold or a row where it is one."""
         if block.type == "popover":
             return
         if block.type == "expander":
@@ -84,24 +89,31 @@ class Recording:
         return {"component": proto.component_name, "data": place, "inPage": not proto.isolate_styles}
 
 
-def record_chapter(name: str, site: Mapping[str, Any], language: str) -> Recording:
-    """Run a chapter of the app at each value of its control.
+def record_chapter(name: str, site: Sequence[Mapping[str, Any]], language: str) -> Recording:
+    """Run a chapter of the app at each setting of its controls.
 
     Raises:
         ValueError: if a page fails, draws no figure, or refuses a value.
     """
-    recording, key = Recording(), site["control"]
-    for value in site["values"]:
-        app = open_chapter(name, {key: value, "lang": language})
+    recording, keys = Recording(), [each["control"] for each in site]
+    opened = [f"{keys[0].split('-')[0]}-open-{section}" for each in site for section in each.get("open", ())]
+    places: list[dict[str, str]] = [{} for _ in keys]
+    for values in product(*(each["values"] for each in site)):
+        app = open_chapter(
+            name, dict.fromkeys(opened, "true") | dict(zip(keys, values, strict=True)) | {"lang": language}
+        )
         blocks = {block.proto.id: block for block in blocks_of(app.main)}
-        cards = [block for place, block in blocks.items() if _CARD.search(place)]
-        recording.frames.append([part for card in cards for part in recording.parts(card)])
+        cards = [block for place, block in blocks.items() if _CARD.search(place) or place.endswith(tuple(opened))]
+        recording.frames.append([part for card in cards for part in recording.parts_of(card)])
         exercises = [found[1] for place in blocks if (found := _EXERCISE.search(place))]
-        control = next(each for each in widgets_of(app.main) if each.key == key)
-        recording.exercise, recording.label = next(iter(exercises), ""), control.label
-        recording.shown.append(value_of(control, language))
-    if len(recording.shown) > len(set(recording.shown)) or not recording.data:
-        raise ValueError(f"{name}: expected a figure for each value of {key}, got {recording.shown}")
+        widgets = {each.key: each for each in elements_of(app.main) if getattr(each, "key", None)}
+        recording.exercise, recording.labels = next(iter(exercises), ""), [widgets[key].label for key in keys]
+        for key, value, written in zip(keys, values, places, strict=True):
+            written[value] = value_of(widgets[key], language)
+    recording.shown = [list(written.values()) for written in places]
+    for key, texts in zip(keys, recording.shown, strict=True):
+        if len(texts) > len(set(texts)) or not recording.data:
+            raise ValueError(f"{name}: expected a figure for each value of {key}, got {texts}")
     return recording
 
 
@@ -129,12 +141,12 @@ def blocks_of(block: Any) -> Iterator[Any]:
             yield from blocks_of(child)
 
 
-def widgets_of(block: Any) -> Iterator[Any]:
-    """All controls within a block."""
+def elements_of(block: Any) -> Iterator[Any]:
+    """All controls, texts and components within a block."""
     for child in block.children.values():
         if hasattr(child, "children"):
-            yield from widgets_of(child)
-        elif getattr(child, "key", None):
+            yield from elements_of(child)
+        else:
             yield child
 
 
@@ -149,23 +161,39 @@ def value_of(control: Any, language: str) -> str:
     return str(getattr(shown, "content", shown)).replace("\\", "")
 
 
-def recorded_page(files: SiteFiles, words: Words, name: str, site: Mapping[str, Any], app: str) -> str:
+def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapping[str, Any]], app: str) -> str:
     """Record a chapter, add its file, and return its page."""
     recording = record_chapter(name, site, words.language)
     file = files.add(f"{words.language}/recorded/{name}.json.gz", recording.packed())
-    prefix, _, control = site["control"].partition("-")
     used = dict.fromkeys(component for frame in recording.frames for component in components_in(frame))
-    slider = labelled_range(recording.label, control, 0, len(recording.shown) - 1, site["values"].index(site["start"]))
+    controls = [
+        {"name": each["control"].partition("-")[2], "values": each["values"], "shown": shown}
+        for each, shown in zip(site, recording.shown, strict=True)
+    ]
+    sliders = "".join(
+        labelled_range(label, one["name"], len(one["values"]) - 1, each["values"].index(each["start"]))
+        for each, one, label in zip(site, controls, recording.labels, strict=True)
+    )
     body = '<div class="recorded" data-part="figure"></div>' + prediction(words, name, recording.exercise)
     body += "".join(markup_of(component, f"markup-{component}") for component in used)
     data = {
         "words": script_words(words, ("site", "figures-failed")),
-        "prefix": prefix,
-        "control": control,
+        "prefix": site[0]["control"].partition("-")[0],
+        "controls": controls,
         "file": file,
     }
-    data |= {"shown": recording.shown, "values": site["values"]}
-    return chapter_page(words, name, slider, body, data, app, script=RECORDED)
+    body = f'<form class="controls" data-part="form" autocomplete="off">{sliders}</form>{body}'
+    about, definition = words.of(name, "question"), html_of(words.of(name, "definition"))
+    return whole_page(
+        words, RECORDED, words.title(name), about, body, data, chapter=name, definition=definition, app=app, here=name
+    )
+
+
+def labelled_range(label: str, name: str, high: int, value: int) -> str:
+    """A slider from 0 with its label and its value."""
+    shown = f'<span><label for="{name}">{html.escape(label)}</label> <output for="{name}"></output></span>'
+    ends = f'min="0" max="{high}" step="1" value="{value}"'
+    return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
 
 
 def components_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
@@ -188,3 +216,23 @@ def prediction(words: Words, name: str, exercise: str) -> str:
     reveal = html.escape(words.of("common", "sketch.reveal"))
     fold = f"<details><summary>{reveal}</summary>{html_of(' '.join((*answer, *reason)))}</details>"
     return f'<div class="prediction">{html_of(question)}{fold}</div>'
+
+
+def component_page(words: Words, name: str, component: str, more: str = "") -> str:
+    """A page that shows what the app's page gives one of its components: the index, or the review.
+
+    Args:
+        more: HTML below the component.
+    """
+    of_app, own = ("home", "site") if name == "index" else (name, name)
+    elements = elements_of(open_chapter(of_app, {"lang": words.language}).main)
+    protos = {each.proto.component_name: each.proto for each in elements if each.type == "bidi_component"}
+    shown = json.loads(protos[component].bytes)
+    for chapter in shown.get("chapters", ()):
+        chapter["href"] = f"{PAGES.get(chapter['name'], chapter['name'])}.html"
+    about = (
+        f"{words.of('site', 'about')} {words.of('site', 'offline')}" if name == "index" else words.of(name, "question")
+    )
+    body = f'<div class="{component}" data-part="component"></div>{markup_of(component, "markup")}{more}'
+    data = {"words": {}, "component": component, "shown": shown}
+    return whole_page(words, COMPONENT, words.title(own), about, body, data, here=name)

@@ -1,4 +1,4 @@
-"""The page of the shipped translator."""
+"""The pages of the shipped translator and of its walk."""
 
 from __future__ import annotations
 
@@ -9,9 +9,12 @@ import numpy as np
 
 from static_site.files import SiteFiles
 from static_site.model_files import tokenizer_json
-from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
-from static_site.pages import Words
+from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, input_part, text_area
+from static_site.pages import PAGES, Words, markup_of, whole_page
 from static_site.translator_graph import export_translator
+from ui.text.words import load_words
+from ui.widgets.walk import encode_walk, walk_links, walk_words
+from viz_core.lab.walk import walk_translation
 from viz_core.pretrained import Translator, load
 from viz_core.trace import Trace
 from viz_core.view.components import group_labels
@@ -102,3 +105,43 @@ def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[st
         "example": words.of("translation", EXAMPLE),
         "beams": BEAMS,
     }
+
+
+WALK_EXAMPLE = "preset.cat"
+_EDIT = ("hide-key", "show-key")
+"""Words for what the graphs cannot do; without them the component does not offer it."""
+
+
+def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[str, Any], app: str) -> str:
+    """The page of the walk, which opens with its first picture recorded.
+
+    Args:
+        own: data of the translator's page, whose model this page runs.
+    """
+    chapter, text = load_words("walk", words.language), words.of("translation", WALK_EXAMPLE)
+    spoken: dict[str, Any] = {
+        "words": {name: word for name, word in walk_words(chapter).items() if name not in _EDIT},
+        "links": {
+            stage: (f"{PAGES.get(link[2:], link[2:])}.html", title)
+            for stage, (link, title) in walk_links(chapter).items()
+        },
+        "language": words.language,
+    }
+    walk = walk_translation(translator, text)
+    first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, 0), edits=(), before=None, **spoken)
+    data = common_data(words, PROBLEMS) | {
+        "spoken": spoken,
+        "example": text,
+        "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
+        **{name: own[name] for name in ("files", "sizes", "heads")},
+    }
+    button = f'<button type="submit">{words.of("translation", "translate")}</button>'
+    controls = text_area(words.label("walk", "text"), words.of("walk", "placeholder")) + button
+    body = (
+        input_part(words, controls, example_buttons(words, [words.of("translation", name) for name in PRESETS]))
+        + f'<div class="walk-host" data-part="walk"></div><p class="note">{html.escape(words.of("walk", "hint"))}</p>'
+        + markup_of("walk", "markup")
+    )
+    return whole_page(
+        words, "walk", words.title("walk"), words.of("walk", "question"), body, data, chapter="walk", app=app
+    )

@@ -110,9 +110,8 @@ def test_a_chapter_is_added(tmp_path: Path) -> None:
         encoding="utf-8",
     )
     recorded = (
-        "from static_site.chapter_pages import recorded_chapters\n"
-        "from static_site.recorded_pages import record_chapter\n"
-        f"assert record_chapter('{name}', recorded_chapters()['{name}'], 'en').shown == ['0.5', '1.0', '2.0']"
+        "from static_site.recorded_pages import record_chapter\nfrom ui.chapter.contents import chapter_entries\n"
+        f"assert record_chapter('{name}', chapter_entries()['{name}'].site, 'en').shown == [['0.5', '1.0', '2.0']]"
     )
     run(tmp_path, "-c", recorded)
     whole = ("tests/pages/softmax_temperature", "tests/ui/test_contents.py", "tests/test_structure.py")

@@ -226,6 +226,8 @@ def test_links_lead_to_the_site_where_it_shows_the_same(tmp_path: Path) -> None:
     )
     assert opened("learning?lang=pt-BR") == "pt-BR/learning.html"
     assert opened("bahdanau?b-step=3") == "en/bahdanau.html#step=2"
+    sinusoids = "sinusoidal-encoding?lang=zh-TW&present=1&se-n=100&se-d=64"
+    assert opened(sinusoids) == "zh-TW/sinusoidal-encoding.html#d=3&n=1"
     for other in (
         "transformer?t-break=no-mask",
         "transformer?present=exercise-aligner",

@@ -27,13 +27,16 @@ _VIEW = {"head": "head", "pin": "pin", "look": "look"}
 STATIC_PAGES = {
     "transformer": ("transformer", {"t-text": "text", "t-without": "off"} | _VIEW),
     "model-lab": ("writer", {"ml-start": "text"} | _VIEW),
-    "sinusoidal-encoding": ("sinusoidal-encoding", {"se-n": "n", "se-d": "d", "se-columns": "columns"}),
     "walk": ("walk", {}),
 }
 """Pages of the site without a server by chapter, and what the app's parameters are called there."""
 _CHAPTERS = {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("pages/*/chapter.toml")}
-RECORDED = {name.replace("_", "-"): chapter["site"] for name, chapter in _CHAPTERS.items() if "site" in chapter}
-"""The control, and its values, whose figures the site has of a chapter."""
+RECORDED = {
+    name.replace("_", "-"): {each["control"]: each["values"] for each in chapter["site"]}
+    for name, chapter in _CHAPTERS.items()
+    if "site" in chapter
+}
+"""The controls, and their values, whose figures the site has of a chapter."""
 _SHOWN_ANYWAY = {("present", "1"), ("present", "maps"), ("se-open-curves", "true"), ("w-model", "translator")}
 """Parameters that a link does not need: the page shows this without them."""
 SECTIONS = ("goals", "plan", "slides", "vote", "sheet", "key", "homework")
@@ -78,9 +81,10 @@ def static_address(link: str) -> str | None:
     chapter, asked = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
     file, names = STATIC_PAGES.get(chapter, ("", {}))
     language = asked.pop("lang", "en")
-    recorded = RECORDED.get(chapter)
-    if recorded and asked.items() <= {(recorded["control"], value) for value in recorded["values"]}:
-        place = {key.partition("-")[2]: recorded["values"].index(value) for key, value in asked.items()}
+    recorded = RECORDED.get(chapter, {})
+    chosen = dict(asked.items() - _SHOWN_ANYWAY)
+    if recorded and all(value in recorded.get(key, ()) for key, value in chosen.items()):
+        place = {key.partition("-")[2]: recorded[key].index(chosen[key]) for key in recorded if key in chosen}
         return f"{language}/{chapter}.html" + (f"#{urlencode(place)}" if place else "")
     if not file or any(each not in _SHOWN_ANYWAY for each in asked.items() if each[0] not in names):
         return None

@@ -3,7 +3,6 @@
 // in Python.
 
 import { loadFile, unzip } from "./files.js";
-import { sinusoids } from "./formulas.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
@@ -60,6 +59,16 @@ function unpackWeights(planes, { bytes, tensors }) {
   }
   if (at !== half) throw new Error(`weights: expected ${half} numbers, got ${at}`);
   return new Uint8Array(numbers.buffer);
+}
+
+/** P[i, 2j] = sin(i omega_j), P[i, 2j+1] = cos(i omega_j) with omega_j = base^(-2j/d), row by row (Vaswani 2017, section 3.5). */
+export function sinusoids(rows, width, base = 10000) {
+  const table = new Float32Array(rows * width);
+  for (let column = 0; column < width; column += 1) {
+    const [wave, frequency] = [column % 2 ? Math.cos : Math.sin, base ** ((-2 * (column >> 1)) / width)];
+    for (let row = 0; row < rows; row += 1) table[row * width + column] = wave(row * frequency);
+  }
+  return table;
 }
 
 /** Tile by tile: what is written lies close together, as what is read does. */

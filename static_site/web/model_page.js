@@ -110,8 +110,8 @@ function readHeads({ data }, given) {
 }
 
 /** What the build recorded of the page's example, as the model returns it. */
-export async function readRecorded({ recorded }) {
-  const { header: { calls, seen, ...found }, buffer, start } = openFrame(new Uint8Array(await loadFile(recorded)));
+export function readRecorded(bytes) {
+  const { header: { calls, seen, ...found }, buffer, start } = openFrame(bytes);
   const values = (Kind, { offset, shape }) => new Kind(buffer, start + offset, shape.reduce((product, side) => product * side, 1));
   const callOf = (group) => ({ queries, keys }) => ({
     heads: queries.shape[0], keyHeads: keys.shape[0], size: queries.shape[2], causal: group === "decoder-self", off: [],
@@ -144,6 +144,7 @@ export function showWhole(page, off, whole, scores) {
  *   prepare(now, progress): the model's input, or null where there is none yet; takes no part in the time
  *   compute(now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
  *   groupsOf(found, now), display: its maps and how they are shown first, where it has a view of them
+ *   showRecorded(bytes): what the build recorded of the example, where it is not what the model returns
  *   show(found, whole, now, time): all but the maps; `whole` was computed with all heads on
  * @returns {{writeAddress: (changes: object) => void, run: () => Promise<void>}}
  */
@@ -186,10 +187,14 @@ export function startPage(page, own) {
   /** Until the model is here, a page that opens with its example shows what the build recorded of it. */
   async function presentRecorded() {
     const now = readAddress();
-    if (!data.recorded || !own.groupsOf || now.off.length || own.entries(now).some(isGiven)) return;
-    const found = await readRecorded(data);
+    if (now.off.length || own.entries(now).some(isGiven)) return;
+    const bytes = new Uint8Array(await loadFile(data.recorded));
     if (JSON.stringify(readAddress()) !== JSON.stringify(now)) return; // the reader was faster
-    present(found, found, now, page.words.text("recorded"));
+    if (own.showRecorded) own.showRecorded(bytes);
+    else {
+      const found = readRecorded(bytes);
+      present(found, found, now, page.words.text("recorded"));
+    }
     performance.mark("recorded");
   }
 

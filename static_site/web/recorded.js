@@ -1,12 +1,12 @@
-// A chapter whose figures are recorded: a slider chooses the frame, and what differs from the frame before is drawn again.
+// A chapter whose figures are recorded: sliders choose the frame, and what differs from the frame before is drawn again. Their
+// places stand in the address, and their values in the link to the app.
 
 import { loadFile, unzip } from "./files.js";
-import { bindControls, keepSite, readPage } from "./page.js";
+import { keepSite, readPage } from "./page.js";
 
 const page = readPage();
 const { data, part } = page;
-const { control, shown, values } = data;
-const host = part("figure");
+const [host, form] = [part("figure"), part("form")];
 
 /** Plotly, before the first chart looks for it. */
 const plotly = new Promise((resolve, reject) => {
@@ -94,7 +94,38 @@ function draw(place) {
   }, fail);
 }
 
-const [formats, address] = [shown, values].map((each) => ({ [control]: (place) => each[place] }));
-bindControls(page, (chosen) => draw(chosen[control]), { formats, address });
+const fields = data.controls.map((control) => ({ ...control, field: form.elements[control.name] }));
+const initial = fields.map(({ field }) => field.value);
+
+/** Show the frame of the sliders; those that are not where the page opens. */
+function show() {
+  for (const { field, shown } of fields) {
+    field.parentElement.querySelector("output").textContent = shown[field.value];
+    field.setAttribute("aria-valuetext", shown[field.value]);
+  }
+  const changed = fields.filter(({ field }, i) => field.value !== initial[i]);
+  if (part("in-app")) part("in-app").search = new URLSearchParams(changed.map(({ name, field, values }) => [`${data.prefix}-${name}`, values[field.value]]));
+  draw(fields.reduce((place, { field, values }) => place * values.length + Number(field.value), 0));
+  return changed;
+}
+
+/** A place that is no number is left out; a range keeps within its ends by itself. */
+function arrive() {
+  const given = new URLSearchParams(location.hash.slice(1));
+  for (const [i, { name, field }] of fields.entries()) {
+    const place = given.get(name)?.trim();
+    field.value = place && Number.isFinite(Number(place)) ? place : initial[i];
+  }
+  show();
+}
+
+form.addEventListener("input", () => {
+  const hash = new URLSearchParams(show().map(({ name, field }) => [name, field.value])).toString();
+  history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
+});
+form.addEventListener("submit", (event) => event.preventDefault());
+globalThis.addEventListener("hashchange", arrive);
+arrive();
+document.documentElement.dataset.ready = "true";
 matchMedia("(prefers-color-scheme: dark)").addEventListener("change", () => draw(newest));
 keepSite();

@@ -8,10 +8,10 @@ import { encodeWalk, walkOf } from "./walk_source.js";
 
 const GROUPS = { "encoder self": "encoder-self", "decoder self": "decoder-self", "decoder cross": "cross" };
 const page = readPage();
-const { data, part, language } = page;
+const { data, part } = page;
 const parentElement = part("walk").attachShadow({ mode: "open" });
 parentElement.innerHTML = part("markup").innerHTML;
-const now = { key: 0, walk: null, before: null, off: [], at: "" };
+const now = { key: "", walk: null, before: null, off: [], at: "" };
 let translator = null;
 
 /** A head, "GROUP.LAYER.HEAD", as an edit of the walk, ["off", site, head]; and back. */
@@ -28,7 +28,7 @@ function headOf([, site, head]) {
 
 function send(block) {
   const { key, walk, before, off, at } = now;
-  const bytes = encodeWalk(walk, { key: String(key), block, edits: off.map(editOf), before, words: data.walkWords, links: data.links, language, state: at, about: data });
+  const bytes = encodeWalk(walk, { key, block, edits: off.map(editOf), before, ...data.spoken, state: at, about: data });
   showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue });
 }
 
@@ -45,8 +45,9 @@ const { writeAddress, run } = startTextPage(page, {
     const found = await translator.translate(text, { off, isStopped });
     return found && walkOf(found, data.sizes, translator.nameOf);
   },
-  show(walk, whole, { off, at }) {
-    Object.assign(now, { key: now.key + 1, walk, before: off.length ? whole : null, off, at });
+  showRecorded: (bytes) => showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue }),
+  show(walk, whole, { text, off, at }) {
+    Object.assign(now, { key: `${text} ${off}`, walk, before: off.length ? whole : null, off, at });
     const [, stack, block] = /^[a-z-]+\.([01])\.(\d)\./.exec(at) ?? [];
     send([Number(stack ?? 0), Math.min(Number(block ?? 0), data.sizes.layers - 1)]);
   },
@@ -54,7 +55,7 @@ const { writeAddress, run } = startTextPage(page, {
 
 function setStateValue(name, value) {
   if (name === "place") writeAddress({ at: value });
-  else send(value.split(".").map(Number));
+  else if (now.walk) send(value.split(".").map(Number));
 }
 
 function setTriggerValue(name, { edit }) {

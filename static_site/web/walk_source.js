@@ -2,7 +2,7 @@
 
 import { attentionWeights, openingHead, separatorsOf } from "./attention.js";
 import { frame, makeSections } from "./files.js";
-import { sinusoids } from "./formulas.js";
+import { sinusoids } from "./model.js";
 
 const SHOWN = 8; // words of a choice
 const THUMBNAIL = 24;

@@ -1,4 +1,4 @@
-"""The static site: its formulas are viz_core's, everyone can use it, and the app links to pages that show the same."""
+"""The static site: everyone can use it, its recorded chapters follow their sliders, and the app links to its pages."""
 
 from __future__ import annotations
 
@@ -8,76 +8,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-import torch
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.serving import running
-from benchmarks.static_site import wait_until_ready
-from static_site.chapter_pages import recorded_chapters
+from benchmarks.static_site import APP, wait_until_ready
 from tests.browser.accessibility import check_everyone_can_use_it, check_it_fits
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_chapters, chapter_entries
 from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
-from viz_core.lessons import relative_projection as proof
-from viz_core.lessons import sinusoidal_encoding as properties
-from viz_core.positional import relative_projection, sinusoidal_table
+from viz_core.lessons.relative_projection import proof_lines
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
-PAGES = ("sinusoidal-encoding", "relative-projection", "transformer", "writer", "vision-transformer")
-TABLES = ((60, 32, 10_000), (2000, 512, 10_000), (128, 33, 7), (1, 2, 1), (300, 6, 20_000))
-MOVES = ((5, 3, 3, 32), (-100, 200, 15, 32), (0, 0, 0, 32), (77, 41, 8, 64))
-LARGEST = 1e-12  # a sine of an angle of 2,000 radians is off by at most 2e-13
-
-OF_TABLE = """async ([n, d, base]) => {
-  const { sinusoids, normError, wavelengthError, offsetError } = await import(new URL("../formulas.js", location));
-  const table = sinusoids(n, d, base, Float64Array);
-  const errors = [normError(table, n, d, base), wavelengthError(table, n, d, base), offsetError(table, n, d)];
-  const rows = [0, n >> 1, n - 1].map((row) => [...table.subarray(row * d, (row + 1) * d)]);
-  return [rows, errors];
-}"""
-OF_MOVE = """async ([offset, position, pair, width]) => {
-  const rotation = await import(new URL("../formulas.js", location));
-  return {
-    blocks: rotation.relativeProjection(offset, width, 10000),
-    lines: rotation.proofLines(offset, position, pair, width, 10000),
-    residual: rotation.projectionResidual(offset, width, 10000),
-    mirrored: rotation.projectionResidual(offset, width, 10000, true),
-    spread: rotation.rotationSpread(offset, width, 10000),
-    bound: rotation.roundingBound(1000 + Math.abs(offset)),
-  };
-}"""
-
-
-def test_sinusoids_are_those_of_the_library(alone: Page, site: str) -> None:
-    alone.goto(f"{site}en/sinusoidal-encoding.html")
-    for n, d, base in TABLES:
-        values, (norm, wavelength, offset) = alone.evaluate(OF_TABLE, [n, d, base])
-        table = sinusoidal_table(n, d, base, dtype=torch.float64)
-        assert np.abs(np.array(values) - table[[0, n // 2, n - 1]].numpy()).max() < LARGEST
-        assert norm == pytest.approx(properties.norm_error(table, base), abs=LARGEST)
-        assert offset == pytest.approx(properties.offset_error(properties.paired(table)), abs=1e-10)
-        if n > 1:
-            assert wavelength == pytest.approx(properties.wavelength_error(table, base), abs=1e-9)
-
-
-def test_the_rotation_and_its_proof_are_those_of_the_library(alone: Page, site: str) -> None:
-    alone.goto(f"{site}en/relative-projection.html")
-    for offset, position, pair, width in MOVES:
-        found = alone.evaluate(OF_MOVE, [offset, position, pair, width])
-        M = relative_projection(offset, width).numpy()
-        blocks = np.array([[M[2 * j, 2 * j], M[2 * j, 2 * j + 1]] for j in range(width // 2)])
-        assert np.abs(np.array(found["blocks"]) - blocks).max() < LARGEST
-        bound = proof.rounding_bound(1000 + abs(offset))
-        assert found["bound"] == bound
-        assert found["residual"] <= bound
-        assert found["spread"] <= bound
-        mirrored = proof.projection_residual(offset, width, torch.arange(1000), mirrored=True)
-        assert found["mirrored"] == pytest.approx(float(mirrored.max()), abs=LARGEST)
-        for own, line in zip(found["lines"], proof.proof_lines(offset, position, pair, width), strict=True):
-            assert own["name"] == line.name
-            assert own["result"] == pytest.approx(line.result, abs=LARGEST)
-            assert own["residual"] <= bound
-            assert {key: own["numbers"][key] for key in line.numbers} == pytest.approx(line.numbers, abs=LARGEST)
+PAGES = ("transformer", "writer", "vision-transformer")
 
 
 def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> None:
@@ -96,20 +38,26 @@ def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> No
 def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(newcomer: Page, site: str) -> None:
     newcomer.goto(site)
     newcomer.get_by_role("link", name="Sinusoidal encoding").click()
-    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(3)
+    stage = newcomer.locator(".heatmap .stage")
+    expect(stage).to_have_attribute("data-columns", "32")
     newcomer.get_by_label("Dimensions d").press("ArrowRight")
-    expect(newcomer.locator("html")).to_have_attribute("data-measured", "60,33,10000")
-    assert newcomer.url.endswith("#d=33")
-    expect(newcomer.locator(".heatmap .stage")).to_have_attribute("data-columns", "33")
+    expect(stage).to_have_attribute("data-columns", "33")
+    assert newcomer.url.endswith("#d=2")
+    newcomer.get_by_label("Base").press("Home")
+    assert newcomer.url.endswith("#d=2&base=0")
+    link = newcomer.get_by_role("link", name="Open in the app")
+    expect(link).to_have_attribute("href", f"{APP}sinusoidal-encoding?se-d=33&se-base=100")
+    newcomer.get_by_text("checks hold").click()
     expect(newcomer.get_by_text("squared length 16 + sin² of its last angle")).to_be_visible()
+    newcomer.goto(f"{site}pt-BR/relative-projection.html")
+    expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "13")
     newcomer.evaluate("() => navigator.serviceWorker.ready")
     newcomer.context.set_offline(True)
-    newcomer.goto(f"{site}pt-BR/relative-projection.html#offset=-7&position=9&pair=2")
-    expect(newcomer.locator(".claims [data-holds=true]")).to_have_count(6)
-    line = next(each for each in proof.proof_lines(-7, 9, 2, 32) if each.name == "result")
-    expect(newcomer.locator("[data-part=numbers-result] [data-number=sine]")).to_have_text(
-        f"{line.result[0]:.4f}".replace(".", ",").replace("-", "−")
-    )
+    newcomer.goto(f"{site}pt-BR/relative-projection.html#offset=0&pair=9")  # as far as the slider goes
+    expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "3")
+    line = next(each for each in proof_lines(-20, 3, 15, 32) if each.name == "result")
+    for value in line.result:
+        expect(newcomer.get_by_text(f"{abs(value):.4f}".replace(".", ",")).last).to_be_visible()
 
 
 @pytest.mark.parametrize(("name", "language"), [(name, LANGUAGES[i % 3]) for i, name in enumerate(PAGES, 1)])
@@ -120,7 +68,7 @@ def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str,
     check_everyone_can_use_it(alone)
 
 
-RECORDED = recorded_chapters()
+RECORDED = {name: entry.site for name, entry in chapter_entries().items() if entry.site}
 
 
 @pytest.mark.parametrize(("name", "language"), [(name, LANGUAGES[i % 3]) for i, name in enumerate(RECORDED)])
@@ -129,15 +77,17 @@ def test_a_recorded_chapter_follows_its_slider_and_everyone_can_use_it(
 ) -> None:
     errors: list[str] = []
     alone.on("pageerror", lambda error: errors.append(str(error)))
-    values, start = RECORDED[name]["values"], RECORDED[name]["start"]
+    controls = RECORDED[name]
+    sizes, places = zip(*((len(each["values"]), each["values"].index(each["start"])) for each in controls), strict=True)
     alone.goto(f"{site}{language}/{name}.html")
-    figure, slider = alone.locator("[data-part=figure]"), alone.locator("[data-part=form] input")
-    expect(figure).to_have_attribute("data-frame", str(values.index(start)))
+    figure, slider = alone.locator("[data-part=figure]"), alone.locator("[data-part=form] input").first
+    expect(figure).to_have_attribute("data-frame", str(np.ravel_multi_index(places, sizes)))
     drawn = figure.locator(".chart[data-drawn], canvas:visible, svg:visible").first
     expect(drawn).to_be_visible()
     before = figure.screenshot()
-    slider.press("Home" if values.index(start) else "End")
-    expect(figure).to_have_attribute("data-frame", "0" if values.index(start) else str(len(values) - 1))
+    slider.press("Home" if places[0] else "End")
+    other = (0 if places[0] else sizes[0] - 1, *places[1:])
+    expect(figure).to_have_attribute("data-frame", str(np.ravel_multi_index(other, sizes)))
     expect(drawn).to_be_visible()
     alone.wait_for_timeout(300)
     assert figure.screenshot() != before
@@ -170,7 +120,8 @@ SAME = (
         "writer.html#text=The+cat&off=decoder-self.1",
     ),
 )
-OTHER = ("transformer?t-second=He+is+calm.", "walk", "sinusoidal-encoding?se-base=50000")
+OF_SLIDERS = ("sinusoidal-encoding?se-d=64&se-base=100", "sinusoidal-encoding.html#d=3&base=0")
+OTHER = ("transformer?t-second=He+is+calm.", "walk", "sinusoidal-encoding?se-base=50000", "heads?hs-x=nearby")
 
 
 @pytest.fixture(scope="module")
@@ -211,6 +162,9 @@ def test_the_link_follows_the_url_and_is_hidden_where_no_page_shows_the_same(
     page.get_by_label("An English sentence").fill("He is calm.")
     page.keyboard.press("Enter")
     expect(link).to_have_attribute("href", f"{site}en/transformer.html#text=He+is+calm.")
+    address, expected = OF_SLIDERS
+    page.goto(f"{app_of_site}/{address}")
+    expect(link).to_have_attribute("href", f"{site}en/{expected}")
     for address in OTHER:
         page.goto(f"{app_of_site}/{address}")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -219,6 +173,8 @@ def test_the_link_follows_the_url_and_is_hidden_where_no_page_shows_the_same(
 
 def test_every_page_that_is_offered_exists(site_folder: Path) -> None:
     files = {path.name for path in site_folder.glob("*/*/en/*.html")}
-    offered = {page["file"] for chapter in ("walk", *all_chapters()) for page in static_pages(load_words(chapter))}
+    chapters = ["walk", *all_chapters()[1:]]
+    found = [static_pages(load_words(chapter), RECORDED.get(chapter, ())) for chapter in chapters]
+    offered = {page["file"] for pages in found for page in pages}
     assert {f"{name}.html" for name in offered} <= files
-    assert len(offered) == 6
+    assert len(offered) == len(chapters)

@@ -14,7 +14,7 @@ import torch
 from PIL import Image
 from playwright.sync_api import Page, expect
 
-from benchmarks.static_site import packing, unpack, wait_until_ready
+from benchmarks.static_site import SUB_PATH, packing, unpack, wait_until_ready
 from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits
 from ui.widgets.walk import encode_walk
 from viz_core.images.drawn import drawn_picture
@@ -241,6 +241,30 @@ def test_the_component_gets_the_numbers_of_the_app(alone: Page, site: str, shipp
         own = base64.b64decode(text)
         expected = encode_walk(walk, key="k", kind="translator", block=block, **settings)
         check_payload(unframe(own)[0], unframe(expected)[0], own, expected)
+
+
+def test_the_walk_opens_recorded_and_stays_where_the_reader_is(newcomer: Page, site: str, site_folder: Path) -> None:
+    """What is recorded is what the model then gives."""
+    waiting = []
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    newcomer.route("**/weights.*", lambda route: waiting.append(route))
+    newcomer.goto(f"{site}en/walk.html")
+    walk = newcomer.locator("div.walk")
+    first = walk.get_attribute("data-stage")
+    newcomer.get_by_role("button", name="Next step").click()
+    expect(walk).not_to_have_attribute("data-stage", first or "")
+    expect(newcomer.get_by_role("status")).to_contain_text("Loading the model")
+    second = walk.get_attribute("data-stage")
+    for route in waiting:
+        route.continue_()
+    newcomer.unroute("**/weights.*")
+    wait_until_ready(newcomer)
+    expect(walk).to_have_attribute("data-stage", second or "")
+    text = newcomer.evaluate("() => JSON.parse(document.getElementById('data').textContent).example")
+    own = base64.b64decode(newcomer.evaluate(OF_WALK, [text, [], [], [[0, 0]]])["payloads"][0])
+    recorded = (site_folder / SUB_PATH / "models" / "recorded" / "walk.en.bin").read_bytes()
+    ignored = {"key": "", "words": {}, "links": {}}
+    check_payload(unframe(own)[0] | ignored, unframe(recorded)[0] | ignored, own, recorded)
 
 
 def test_a_reader_plays_steps_and_switches_a_head_off(

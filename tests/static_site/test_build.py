@@ -14,16 +14,15 @@ import torch
 
 from static_site import files
 from static_site.build import build_site
-from static_site.chapter_pages import PAGES, recorded_chapters, review_page
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore
-from static_site.pages import LANGUAGES, Words, html_of, sentence_of_error, whole_page
-from static_site.recorded_pages import record_chapter
+from static_site.pages import LANGUAGES, PAGES, Words, html_of, sentence_of_error, whole_page
+from static_site.recorded_pages import component_page, record_chapter
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
 from tests.pages.reading import components, decode_chart
 from tests.visits import open_chapter
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_chapters, chapter_entries
 from ui.chapter.exercises import NUMBERS
 from ui.chapter.exercises import _question as question_of
 from ui.text.words import load_words
@@ -148,7 +147,7 @@ def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_the_review_asks_what_the_app_asks(language: str) -> None:
-    page = review_page(Words(language), "https://atlas.example")
+    page = component_page(Words(language), "review", "review")
     (data,) = re.findall(r'id="data">(.*?)</script>', page)
     shown = json.loads(data)["shown"]
     words = load_words("review", language)
@@ -160,17 +159,17 @@ def test_the_review_asks_what_the_app_asks(language: str) -> None:
 
 
 def test_every_chapter_is_computed_or_recorded_and_nothing_twice() -> None:
-    recorded = recorded_chapters()
+    recorded = {name: entry.site for name, entry in chapter_entries().items() if entry.site}
     assert {*PAGES, *recorded} == set(all_chapters()[1:])
     assert not PAGES.keys() & recorded.keys()
-    for site in recorded.values():
-        assert site["start"] in site["values"]
+    for control in (control for site in recorded.values() for control in site):
+        assert control["start"] in control["values"]
 
 
 def test_a_recording_holds_what_the_page_draws_at_each_value() -> None:
     site = {"control": "qkv-temperature", "values": ["0.05", "2.0"], "start": "0.05"}
-    recording = record_chapter("queries-keys-values", site, "pt-BR")
-    assert (recording.label, recording.shown, recording.exercise) == ("Temperatura", ["0.05", "2.0"], "warm")
+    recording = record_chapter("queries-keys-values", [site], "pt-BR")
+    assert (recording.labels, recording.shown, recording.exercise) == (["Temperatura"], [["0.05", "2.0"]], "warm")
     weights = []
     for frame, value in zip(recording.frames, site["values"], strict=True):
         (chart,) = (part for part in frame if "component" in part)
@@ -186,7 +185,7 @@ def test_a_recording_holds_what_the_page_draws_at_each_value() -> None:
 
 def test_a_value_that_the_page_refuses_is_not_recorded() -> None:
     with pytest.raises(ValueError, match="expected a figure for each value of qkv-temperature"):
-        record_chapter("queries-keys-values", {"control": "qkv-temperature", "values": ["0.2", "banana"]}, "en")
+        record_chapter("queries-keys-values", [{"control": "qkv-temperature", "values": ["0.2", "banana"]}], "en")
 
 
 @pytest.mark.parametrize("language", LANGUAGES)

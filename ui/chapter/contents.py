@@ -10,6 +10,7 @@ import tomllib
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import streamlit as st
 
@@ -44,6 +45,7 @@ class ChapterEntry:
         components: components of ours in the page's first window, whose scripts a browser loads first.
         streamlit_scripts: chunks of Streamlit's front end that only some chapters need, likewise.
         walk: stages of the walk that the chapter explains.
+        site: each `control` that the site without a server records, its `values`, and the one that it `start`s on.
     """
 
     name: str
@@ -52,6 +54,7 @@ class ChapterEntry:
     components: tuple[str, ...] = ()
     streamlit_scripts: tuple[str, ...] = ()
     walk: tuple[str, ...] = ()
+    site: tuple[dict[str, Any], ...] = ()
 
 
 @cache
@@ -75,8 +78,7 @@ def chapter_entries() -> dict[str, ChapterEntry]:
 
 def _read(path: Path) -> ChapterEntry:
     values = tomllib.loads(path.read_text(encoding="utf-8"))
-    for table in ("cases", "site"):  # of its tests, and of the site without a server
-        values.pop(table, None)
+    values.pop("cases", None)  # of its tests
     values = {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
     return ChapterEntry(path.parent.name.replace("_", "-"), **values)
 

@@ -143,7 +143,8 @@ class Frame:
         with st.sidebar, st.container(key="sidebar-foot"):
             self.device()
             language_select(self.common)
-            self.sharing = Sharing(self.words)
+            entry = chapter_entries().get(self.name)
+            self.sharing = Sharing(self.words, entry.site if entry else ())
             mount_tour(self.name)
             if self.name != "home":
                 labels = self.common.group("present")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import streamlit as st
@@ -67,16 +68,19 @@ _OF_ANY_CHAPTER = ("head", "pin", "look", "walk-at", "walk-edits")
 """Query parameters without a chapter's prefix, of the attention view and the walk."""
 
 
-def static_pages(words: Words) -> list[dict[str, Any]]:
+def static_pages(words: Words, recorded: Sequence[Mapping[str, Any]] = ()) -> list[dict[str, Any]]:
     """Return the pages that may show the same as a chapter, in the order in which they are tried; [] where none does.
 
     Each has its `file`; `only`: the values that query parameters may have, "" for an absent one; and `carried`: what
     each other parameter is called there, {"name", "values" by those of the app, "initial" where the first values
-    differ, "most" of a number}. With any other parameter in its URL the app shows what the page does not.
+    differ}. With any other parameter in its URL the app shows what the page does not.
+
+    Args:
+        recorded: `site` of the chapter's entry.
     """
     return [
         {"file": file, "only": _keyed(words, only), "carried": _keyed(words, carried)}
-        for file, only, carried in _pages(words)
+        for file, only, carried in _pages(words, recorded)
     ]
 
 
@@ -84,7 +88,7 @@ def _keyed(words: Words, by_control: dict[str, Any]) -> dict[str, Any]:
     return {name if name in _OF_ANY_CHAPTER else f"{words.prefix}-{name}": each for name, each in by_control.items()}
 
 
-def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
+def _pages(words: Words, recorded: Sequence[Mapping[str, Any]]) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
     """File, `only` and `carried` of each page, by the names of controls."""
     view = _OFF | _named("head", "pin", "look")
     if words.chapter == "transformer":
@@ -102,11 +106,12 @@ def _pages(words: Words) -> list[tuple[str, dict[str, Any], dict[str, Any]]]:
         text = {"name": "text", "initial": sentence("cat")}
         walk = {"walk-at": {"name": "at"}, "walk-edits": {"name": "off"}}
         return [("walk", {"model": ["translator"]}, {"text": text} | walk)]
-    if words.chapter == "sinusoidal-encoding":
-        return [(words.chapter, {}, _named("d", "n", "columns") | {"base": {"name": "base", "most": 20_000}})]
-    if words.chapter == "relative-projection":
-        return [(words.chapter, {}, _named("offset", "position", "pair"))]
-    return []
+    places = {
+        name: {"name": name, "values": {value: str(i) for i, value in enumerate(each["values"])}}
+        for each in recorded
+        if (name := each["control"].removeprefix(f"{words.prefix}-"))
+    }
+    return [(words.chapter, {}, places)] if places else []
 
 
 def _named(*names: str) -> dict[str, Any]:
@@ -119,13 +124,13 @@ _mount = component("static_link")
 class Sharing:
     """The note on sharing, and the link to the static page."""
 
-    def __init__(self, words: Words) -> None:
+    def __init__(self, words: Words, recorded: Sequence[Mapping[str, Any]]) -> None:
         """Draw the note, and the link if the Atlas has a static site."""
         self.common = load_words("common")
         self._unlinked: dict[str, str] = {}
         self._note = st.empty()
         self._note.caption(self.common("share"))
-        pages = static_pages(words) if settings().site else []
+        pages = static_pages(words, recorded) if settings().site else []
         if pages:
             site = {"address": settings().site.rstrip("/"), "language": words.language, "pages": pages}
             _mount(key="static-link", data=site | {"label": self.common("share-static")})

@@ -30,13 +30,12 @@ function entriesOf(given, { only, carried }) {
   return entries;
 }
 
-function valueOf(values, key, { name, values: known, most }) {
+function valueOf(values, key, { name, values: known }) {
   if (name === "off") {
     const heads = key === "walk-edits" ? values[0].split("~").map(headOfEdit) : values.filter(Boolean).map(headOfName);
     return heads.includes(null) ? null : heads.join("_");
   }
   const value = values.at(-1);
-  if (most !== undefined && !(Number(value) <= most)) return null;
   return known ? (known[value] ?? null) : value;
 }
 
