@@ -50,9 +50,9 @@ def html_of(text: str) -> str:
 
     signs = _ICON.sub(lambda found: _ICONS.get(found[1], ""), _FORMULA.sub(keep, text))
     plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span class="\1">\2</span>', signs))
-    return re.sub(
-        r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], markdown.markdown(plain, extensions=["tables"])
-    )
+    made = markdown.markdown(plain, extensions=["tables"])
+    made = re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], made)
+    return re.sub('<p>(?=<math[^>]* display="block")', '<p class="formula" tabindex="0">', made)  # wider than a phone
 
 
 def plain_text(text: str) -> str:
@@ -209,7 +209,7 @@ def whole_page(
             f'<p class="note about">{words.of("site", "recorded-figures" if name == RECORDED else "about")} {link}</p>'
         )
     if definition:
-        formula = f'<div>{html_of(words.of(chapter, "formula"))}</div>'
+        formula = f"<div>{html_of(words.of(chapter, 'formula'))}</div>"
         definition = f'<div class="definition">{definition}{formula}</div>'
         own = load_words(chapter, words.language)
         remembered = html_of(_TO_MEASURE.sub("", own("takeaways"))) if own.has("takeaways") else ""
