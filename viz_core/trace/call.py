@@ -11,7 +11,7 @@ from torch import Tensor
 from viz_core.trace.arguments import Index, check_whole, index_range, is_index, without_autocast
 from viz_core.trace.one_text import OneText, source_of_text
 from viz_core.trace.points import SampledPoints
-from viz_core.trace.source import Direct, OfSource, Projected, Source, row_blocks
+from viz_core.trace.source import Direct, OfSource, Projected, Source, map_blocks, row_blocks, write_rows
 from viz_core.trace.weights import TokenMask, is_masked
 
 
@@ -209,10 +209,13 @@ class AttentionCall(OfSource):
         across = slice(columns.start, columns.stop, columns.step)
         with without_autocast(self.source.tensors()):
             tile = torch.empty(self.source.shape[0], len(heads), len(rows), len(columns))
-            for block in row_blocks(self.source, rows, heads.stop - heads.start):
-                part = self.source.rows(slice(heads.start, heads.stop), block)[:, :: heads.step, :, across]
-                at = (block.start - rows.start) // rows.step
-                tile[:, :, at : at + part.shape[2]] = part
+            for some, block in map_blocks(self.source, heads, rows):
+                i, j = (some.start - heads.start) // heads.step, (block.start - rows.start) // rows.step
+                part = tile[:, i : i + some.stop - some.start, j : j + len(range(self.num_queries)[block])]
+                if len(columns) == self.num_keys:
+                    write_rows(self.source, some, block, part)
+                else:
+                    part.copy_(self.source.rows(some, block)[..., across])
         for axis, index in ((3, keys), (2, queries), (1, head)):
             if is_index(index):
                 tile = tile.squeeze(axis)

@@ -15,6 +15,7 @@ from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attentio
 
 # A block of rows is recomputed at a time; 2**19 float32 scores are 2 MB, which stay in the cache of a processor.
 _BLOCK_SCORES = 2**19
+_CAUSAL_ROWS = 64  # more of them compute more of the keys that a causal mask hides
 
 
 @runtime_checkable
@@ -170,8 +171,14 @@ class Projected(StoredTensors):
         self._weights(heads, queries, capture)
         return F.pad(captured[0], (0, self.shape[3] - captured[0].shape[3]), value=-torch.inf)
 
-    def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:
-        """Return `attention_weights` of these heads and queries, with an edit of their scores."""
+    def _weights(
+        self,
+        heads: slice,
+        queries: slice,
+        edit: Callable[[Tensor], Tensor] | None,
+        out: Float[Tensor, "batch some_heads rows keys"] | None = None,
+    ) -> Tensor:
+        """Return `attention_weights` of these heads and queries, with an edit of their scores; written to `out`."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
@@ -192,7 +199,11 @@ class Projected(StoredTensors):
             softcap=self.softcap,
             edit=edit,
             causal=is_whole,
+            out=None if out is None else out[..., :visible],
         )
+        if out is not None:
+            out[..., visible:] = 0
+            return out
         return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
@@ -267,6 +278,27 @@ def with_texts(source: Source, site: str | None) -> Source:
     if not isinstance(source, Direct | Projected):
         raise ValueError(f"site {site!r}: expected one text in each row, got several (positions restart)")
     return replace(source, texts=texts)
+
+
+def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
+    """Write the weights of these heads and queries to `out`."""
+    if type(source) is Projected and out.device == source.queries.device and source.queries.itemsize <= out.itemsize:
+        source._weights(heads, queries, source._edit(range(source.shape[1])[heads], queries), out)
+    else:
+        out.copy_(source.rows(heads, queries))
+
+
+def map_blocks(source: Source, heads: range, rows: range) -> list[tuple[slice, slice]]:
+    """Cut maps into heads and rows whose scores fit the block budget.
+
+    Of queries and keys, all rows of few heads; with a causal mask few rows of many heads, without their later keys.
+    """
+    few = len(heads) if heads.step == 1 else 1
+    if type(source) is Projected:
+        height = min(_CAUSAL_ROWS, len(rows)) if source.causal else len(rows)
+        few = max(1, min(few, _BLOCK_SCORES // max(1, source.shape[0] * source.shape[3] * height)))
+    blocks = row_blocks(source, rows, few)
+    return [(slice(first, min(first + few, heads.stop)), block) for first in heads[::few] for block in blocks]
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:

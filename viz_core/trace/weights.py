@@ -27,6 +27,7 @@ def attention_weights(
     scale: float | None = None,
     softcap: float | None = None,
     edit: Callable[[Tensor], Tensor] | None = None,
+    out: Float[Tensor, "batch heads queries keys"] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
     """Return softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
 
@@ -37,6 +38,7 @@ def attention_weights(
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
         edit: applied to the scores last, before the softmax: an intervention.
+        out: where the weights are written, without gradients.
 
     Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
     query heads (Ainslie 2023, section 2.2).
@@ -60,17 +62,20 @@ def attention_weights(
         scores = scores + bias.to(wide)
     # Without mask, bias and edit no row is empty, where each query has a key at its own place or before.
     none_empty = mask is None and bias is None and edit is None and not (causal and queries.shape[2] > keys.shape[2])
-    if causal:
-        past = causal_mask(queries.shape[2], keys.shape[2], queries.device)
-        mask = past if mask is None else mask & past
     if mask is not None:
         scores = torch.where(mask, scores, -torch.inf)
+    if causal:  # no key before the last q is later than any of q queries
+        last = slice(-queries.shape[2], None)
+        past = causal_mask(queries.shape[2], keys.shape[2], queries.device, columns=last)
+        scores[..., last].masked_fill_(~past, -torch.inf)
     if edit is not None:
         scores = edit(scores)
-    return torch.softmax(scores, dim=-1) if none_empty else row_softmax(scores)
+    return torch.softmax(scores, dim=-1, out=out) if none_empty else row_softmax(scores, out)
 
 
-def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
+def row_softmax(
+    scores: Float[Tensor, "*batch keys"], out: Float[Tensor, "*batch keys"] | None = None
+) -> Float[Tensor, "*batch keys"]:
     """Return exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, whose keys are all masked, becomes zeros.
 
     Gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are needed the scores of such
@@ -81,7 +86,7 @@ def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch k
     empty = scores.amax(dim=-1, keepdim=True) == -torch.inf
     if scores.requires_grad:
         return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
-    return torch.softmax(scores, dim=-1).masked_fill_(empty, 0.0)
+    return torch.softmax(scores, dim=-1, out=out).masked_fill_(empty, 0.0)
 
 
 def causal_mask(
