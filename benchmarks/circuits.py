@@ -1,4 +1,4 @@
-"""States recorded, and a patch sweep, of a small GPT-2: against the same by plain hooks."""
+"""States, all maps and a patch sweep of a small GPT-2: against plain hooks and eager attention."""
 
 from __future__ import annotations
 
@@ -10,24 +10,29 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from benchmarks.recording import EAGER
 from benchmarks.report import Row
 from benchmarks.sampling import in_turns, milliseconds
 from viz_core.circuits import patch_sweep
 from viz_core.hub import instrument
 from viz_core.trace import record
 
-QUICK = {"layers": 2, "n": 6, "samples": 1}
+QUICK = {"layers": 2, "n": 6, "long": 12, "samples": 1}
 AT_ONCE = 16  # cells in one batch, by hooks as in the library
-TARGET = 1.2  # times plain hooks
+TARGET = 0.95  # times plain hooks, or eager attention
 
 
-def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
-    """Seconds of a sweep, layers by positions, and of a pass with states; both ways in turns, results compared.
+def measure(layers: int = 12, n: int = 40, long: int = 512, samples: int = 5) -> list[Row]:
+    """Seconds of a sweep, layers by positions, of a pass with states and of all maps of a long text.
+
+    Both ways in turns, results compared.
 
     Raises:
         RuntimeError: if the two give different results.
     """
     model, plain = gpt2(layers)
+    eager, text = copy.deepcopy(plain), torch.randint(3, 1000, (1, long))
+    eager.set_attn_implementation("eager")
     clean, corrupted = (torch.randint(3, 1000, (1, n)) for _ in range(2))
 
     def ours() -> Tensor:
@@ -49,6 +54,9 @@ def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
             samples=4 * samples,
         )
     )
+    maps = milliseconds(
+        in_turns({"ours": lambda: all_maps(model, text), "eager": lambda: returned(eager, text)}, samples=4 * samples)
+    )
     what = f"states of {layers} layers recorded, {n} tokens"
     sweep = f"patch sweep, {layers} layers by {n} positions"
     return [
@@ -56,6 +64,7 @@ def measure(layers: int = 12, n: int = 40, samples: int = 5) -> list[Row]:
         Row(what, "ms", passes["ours"], "plain hooks", passes["hooks"]),
         Row(f"{what}: residual alone", "ms", passes["stream"], "plain hooks", passes["stream by hooks"]),
         Row(what, "ms", passes["ours"], "a pass that records nothing", passes["plain"]),
+        Row(f"forward and all maps, {long} tokens", "ms", maps["ours"], EAGER, maps["eager"], TARGET, relative=True),
     ]
 
 
@@ -80,6 +89,16 @@ def recorded(model: Any, tokens: Tensor, **what: Any) -> Any:
     with record(**(what or {"values": True, "states": True})) as trace:
         model(tokens)
     return trace
+
+
+def all_maps(model: Any, tokens: Tensor) -> list[Tensor]:
+    return [call.weights() for call in recorded(model, tokens, values=False)]
+
+
+@torch.no_grad()
+def returned(eager: Any, tokens: Tensor) -> tuple[Tensor, ...]:
+    maps: tuple[Tensor, ...] = eager(tokens, output_attentions=True).attentions
+    return maps
 
 
 @torch.no_grad()

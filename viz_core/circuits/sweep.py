@@ -13,6 +13,7 @@ from viz_core.trace import Edit, Trace, head_outputs, intervene, record
 from viz_core.trace.edits import HeadOutput, QueryPositions
 from viz_core.trace.output_edits import StateEdit
 from viz_core.trace.states import state_kinds
+from viz_core.trace.verification import output_error, rounding
 from viz_core.trace.weights import text_positions
 
 CELLS = 16  # runs in one batch
@@ -47,17 +48,19 @@ def patch_sweep(
     """
     cells, rows = find_cells(model, clean, corrupted, what, stack), []
     batch, positions = len(cells.logits), cells.positions
+    entries = find_entries(model, corrupted, cells) if batch == 1 else {}
     for name, value in cells.clean.items():
-        row = []
+        row, entry = [], entries.get(name)
         for those in torch.arange(cells.columns).split(CELLS):
             may_end()
             if positions is None:
                 edit: Edit = HeadsOfRun(None, value, those[:, None] == torch.arange(cells.columns))
             else:
                 chosen = (positions == those[:, None, None]).flatten(0, 1).to(value.device)
-                edit = StateEdit(None, value.repeat(len(those), 1, 1), chosen)
-            with intervene({name: edit}):
-                row += metrics_of_copies(model, corrupted, metric, batch, len(those))
+                edit = CopiedState(None, value.repeat(len(those), 1, 1), chosen)
+            copied = {} if entry in (None, name) else {entry: copied_state(len(those))}
+            with intervene({**copied, name: edit}):
+                row += metrics_of_copies(model, corrupted, metric, batch, len(those), entered=entry is not None)
         rows.append(torch.stack(row))
     return torch.stack(rows)
 
@@ -70,6 +73,7 @@ class Cells(NamedTuple):
     logits: Tensor  # of the corrupted run
     positions: Int[Tensor, "batch n"] | None  # of each token in its text, -1 at padding; None for heads
     columns: int
+    stream: tuple[str, ...]  # the residual stream after each layer
 
 
 def find_cells(
@@ -93,12 +97,50 @@ def find_cells(
         kinds = ", ".join(sorted({name.rpartition(".")[2] for name in run.states})) or "none: see record(states=True)"
         raise ValueError(f"what: expected 'heads', 'cross-heads' or one of {kinds}, got {what!r}")
     state = next(iter(values.values()))
+    stream = tuple(name for name in run.states if name.startswith(f"{stack}.") and name.endswith(".residual"))
     if kind:
-        return Cells(values, others, logits, None, state.shape[1])
+        return Cells(values, others, logits, None, state.shape[1], stream)
     tokens = next(call for call in run if call.stack == stack).query_mask
     tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
     positions = text_positions(tokens, tokens.shape[1]).where(tokens, -1)
-    return Cells(values, others, logits, positions, int(positions.max()) + 1)
+    return Cells(values, others, logits, positions, int(positions.max()) + 1, stream)
+
+
+@dataclass(frozen=True, eq=False)
+class CopiedState(StateEdit):
+    """A state of one run that goes on as several copies, each with a value and places of its own."""
+
+    def state(self, name: str, state: Tensor, positions: Callable[[], QueryPositions]) -> Tensor:
+        assert isinstance(self.queries, Tensor)
+        return super().state(name, state.repeat(len(self.queries) // len(state), 1, 1), positions)
+
+
+def copied_state(copies: int) -> CopiedState:
+    """Return an edit by which a run goes on as several copies of itself."""
+    return CopiedState(None, torch.zeros(1, 1, 1), torch.zeros(copies, 1, dtype=torch.bool))
+
+
+def find_entries(model: nn.Module, inputs: Mapping[str, Any], cells: Cells) -> dict[str, str]:
+    """Return, by the name of each cell, the state in the stream after which its copies differ.
+
+    What is before it is computed once. Empty if two copies do not come out as the run: of a model that counts its texts
+    in what enters it, as for attention to another stack.
+    """
+    layers = [name.rpartition(".")[0] for name in cells.stream]
+    entries = {}
+    for name in cells.clean:
+        layer = name.rpartition(".")[0]
+        before = cells.stream[: layers.index(layer) + (name in cells.stream)] if layer in layers else ()
+        entries |= {name: before[-1]} if before else {}
+    if not entries:
+        return {}
+    try:
+        with intervene({next(iter(entries.values())): copied_state(2)}):
+            copies = logits_of(model, inputs)
+    except Exception:  # batches that do not fit: what else enters a layer is of one text
+        return {}
+    error = output_error(cells.logits.expand(2, *cells.logits.shape[1:]), copies)
+    return entries if error is not None and error <= rounding(copies.dtype)[1] else {}
 
 
 def recorded_runs(
@@ -152,10 +194,20 @@ class HeadsOfRun(Edit):
 
 
 def metrics_of_copies(
-    model: nn.Module, inputs: Mapping[str, Any], metric: Callable[[Tensor], Tensor], batch: int, copies: int
+    model: nn.Module,
+    inputs: Mapping[str, Any],
+    metric: Callable[[Tensor], Tensor],
+    batch: int,
+    copies: int,
+    entered: bool = False,
 ) -> list[Tensor]:
-    """Return the metric of each of several copies of these inputs, which run in one batch."""
-    repeated = {name: _repeated(given, batch, copies) for name, given in inputs.items()}
+    """Return the metric of each of several copies of these inputs, which run in one batch.
+
+    Args:
+        entered: whether an edit makes the copies within the model.
+    """
+    times = 1 if entered else copies
+    repeated = {name: _repeated(given, batch, times) for name, given in inputs.items()}
     return [metric(logits).float().cpu() for logits in logits_of(model, repeated).split(batch)]
 
 

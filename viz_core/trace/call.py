@@ -215,7 +215,7 @@ class AttentionCall(OfSource):
                 if len(columns) == self.num_keys:
                     write_rows(self.source, some, block, part)
                 else:
-                    part.copy_(self.source.rows(some, block)[..., across])
+                    part[...] = self.source.rows(some, block)[..., across]
         for axis, index in ((3, keys), (2, queries), (1, head)):
             if is_index(index):
                 tile = tile.squeeze(axis)

@@ -161,7 +161,7 @@ class StateEdit(Edit):
         if isinstance(self.queries, slice) and self.queries == slice(0, None):
             return value
         chosen = self.queries if isinstance(self.queries, Tensor) else among(positions(), self.queries)
-        return torch.where(chosen[..., None], value, state)
+        return torch.where(chosen.to(state.device)[..., None], value, state)
 
 
 def patch_state(value: Float[Tensor, "#batch n d"], queries: Places = None) -> StateEdit:

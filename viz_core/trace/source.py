@@ -285,7 +285,7 @@ def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, 
     if type(source) is Projected and out.device == source.queries.device and source.queries.itemsize <= out.itemsize:
         source._weights(heads, queries, source._edit(range(source.shape[1])[heads], queries), out)
     else:
-        out.copy_(source.rows(heads, queries))
+        out[...] = source.rows(heads, queries)
 
 
 def map_blocks(source: Source, heads: range, rows: range) -> list[tuple[slice, slice]]:

@@ -24,7 +24,7 @@ from viz_core.circuits import (
 from viz_core.hub import instrument
 from viz_core.maps.score_products import score_products
 from viz_core.models import TransformerDecoder
-from viz_core.trace import intervene, off, patch, record
+from viz_core.trace import intervene, knock_out, off, patch, record
 
 
 @torch.no_grad()
@@ -72,6 +72,35 @@ def test_a_sweep_in_half_precision_and_with_a_head_off() -> None:
     with intervene({"decoder.1.self": off(0)}):
         found = patch_sweep(model, clean, corrupted, metric)
     torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, "residual"), atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("what", ["residual", "attention", "mlp", "heads"])
+@pytest.mark.parametrize("family", ["gpt2", "llama", "bert-fills", "ours"])
+def test_layers_before_a_cell_are_computed_once_for_a_text(
+    family: str, what: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The metrics of a sweep that computes them for each copy, with heads edited and padding."""
+    monkeypatch.setattr(sweep, "CELLS", 4)
+    model, _, *inputs, stack = made(family)
+    clean, corrupted = ({name: each[1:] for name, each in own.items()} for own in inputs)
+    batches = list[int]()
+    entered = layers(model)[0].attention.register_forward_pre_hook(
+        lambda _layer, given, named: batches.append(len([*given, *named.values()][0])), with_kwargs=True
+    )
+
+    def number(logits: Tensor) -> Tensor:
+        return logits[0, -1].float().softmax(dim=-1)[:3].sum() * 9
+
+    site = f"{stack}.1.self"
+    with intervene({site: [off(0), knock_out(1, query=1, key=0)]}):
+        found = patch_sweep(model, clean, corrupted, number, what)
+        entered.remove()
+        monkeypatch.setattr(sweep, "find_entries", lambda *_: {})
+        expected = patch_sweep(model, clean, corrupted, number, what)
+    torch.testing.assert_close(found, expected, atol=1e-5, rtol=1e-4)
+    assert found.std() > 1e-4
+    own_layer = 0 if what == "residual" else 1  # whose copies are made before it
+    assert sum(batch > 1 for batch in batches) == (len(found) if family == "ours" else own_layer)
 
 
 def test_each_call_of_a_shared_layer_is_patched_alone() -> None:
