@@ -127,7 +127,7 @@ def find_entries(model: nn.Module, inputs: Mapping[str, Any], cells: Cells) -> d
     in what enters it, as for attention to another stack.
     """
     layers = [name.rpartition(".")[0] for name in cells.stream]
-    entries = {}
+    entries = dict[str, str]()
     for name in cells.clean:
         layer = name.rpartition(".")[0]
         before = cells.stream[: layers.index(layer) + (name in cells.stream)] if layer in layers else ()

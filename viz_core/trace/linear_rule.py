@@ -60,7 +60,12 @@ class LinearRule(Projected):
             found = found.masked_fill(edited == -torch.inf, 0)
         return found.float()
 
-    def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:  # noqa: ARG002
+    def _weights(  # type: ignore[override]
+        self,
+        heads: slice,
+        queries: slice,
+        edit: Callable[[Tensor], Tensor] | None,  # noqa: ARG002
+    ) -> Tensor:
         Q, K = self._of_heads(self.queries[:, :, queries], heads) * self.scale, self._of_heads(self.keys, heads)
         at = torch.arange(self.shape[2], device=Q.device)[queries]
         assert self.log_decay is not None
