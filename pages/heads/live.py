@@ -3,20 +3,20 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import streamlit as st
 
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.heads import HeadScans, scanned_table
-from ui.compute.models import evaluate_model, local_model_kinds, local_models, typed_sources
+from ui.compute.models import attempted, evaluate_model, local_model_kinds, local_models, typed_sources
 from ui.compute.slots import is_hosted
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
-from ui.text.translations import explain, first_line
+from ui.text.translations import explain
 from ui.text.words import load_words
 from viz_core.pretrained.scan_inputs import SETS, scan_inputs
 
@@ -24,7 +24,6 @@ if TYPE_CHECKING:  # they bring the hub's libraries, which only a model that is 
     from serving.requests.hub import HubModelSpec
     from serving.requests.lab import HubOffer
 
-Result = TypeVar("Result")
 
 _MAX_INPUTS = {False: 500, True: 40}  # texts or pictures of a scan; second: on a public server
 _CHARACTERS = {False: 500_000, True: 20_000}  # of the reader's own texts
@@ -150,19 +149,8 @@ def _from_link(chapter: Chapter, model: Model) -> tuple[Model, str] | None:
     with st.container(horizontal=True, vertical_alignment="center"):
         st.markdown(escape(model.title))
         st.button(chapter.words("other-model"), key=chapter.controls.key("forget"), on_click=forget)
-    card = _attempted(lambda: evaluate_model(model.spec, read_card))
+    card = attempted(lambda: evaluate_model(model.spec, read_card))
     return None if card is None else (model, card.kind_class.input_label)
-
-
-def _attempted(work: Callable[[], Result]) -> Result | None:
-    """The result of `work`, or None after a message."""
-    try:
-        return work()
-    except ValueError as error:
-        st.warning(explain(error), icon=":material/edit:")
-    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
-        st.error(load_words("model-lab")("failed", reason=first_line(error)), icon=":material/memory:")
-    return None
 
 
 def task_of(model: Model, texts: str, reads: str) -> Task:
@@ -213,7 +201,7 @@ def make_scan(chapter: Chapter, task: Task) -> None:
             bar, stop = st.progress(0.0, chapter.words("scan-at-work", done=0, count=f"{count:,}")), {key: None}
             label = chapter.common("held-out-stop")
             st.button(label, key=f"{key}-stop", on_click=st.session_state.update, args=(stop,))
-        found = _attempted(lambda: _scan(chapter, task, bar))
+        found = attempted(lambda: _scan(chapter, task, bar))
         if found is not None:
             made = _made(chapter)
             made[task.key] = found

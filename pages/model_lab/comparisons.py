@@ -9,7 +9,6 @@ import streamlit as st
 
 from pages.model_lab.figures import beside_figure, distances_figure
 from pages.model_lab.inputs import run
-from pages.model_lab.models import errors_reported
 from pages.model_lab.result import before_writing
 from serving.requests.hub import HubModelSpec, HubRequest
 from ui.blocks.heads_off import head_switches, name_heads
@@ -51,7 +50,7 @@ def show_without(
         if card.head == "words":
             _words(chapter, request, result, heads)
             if request.inputs.budget and not request.inputs.target:
-                other = run(chapter, replace(request, off=heads))
+                other = run(replace(request, off=heads))
                 with st.container(key="off-written"):
                     st.markdown(chapter.words("off-written", text=escape(other.text.strip() if other else "")))
         else:
@@ -192,5 +191,4 @@ def two_sentences(chapter: Chapter, card: HubCard, model: HubModelSpec) -> None:
             lambda count: evaluate_model(model, circuit, sentences, count),
         )
 
-    with errors_reported(chapter):
-        draw_experiment(chapter, experiment())
+    models.attempted(lambda: draw_experiment(chapter, experiment()))

@@ -9,7 +9,7 @@ from typing import Any
 
 import streamlit as st
 
-from pages.model_lab.models import choose_second_model, errors_reported, load, read_one_text_each_way
+from pages.model_lab.models import choose_second_model, load, read_one_text_each_way
 from serving.requests.hub import HubModelSpec, HubRequest
 from serving.requests.lab import HubOffer
 from serving.requests.request import Picture, SoundInput, VideoInput
@@ -209,11 +209,9 @@ def input_names(chapter: Chapter, first: HubRequest, second: HubRequest) -> tupl
     return first.inputs.text or "", second.inputs.text or ""
 
 
-def run(chapter: Chapter, request: HubRequest) -> HubRun | None:
+def run(request: HubRequest) -> HubRun | None:
     """One recorded run, or None after an error message."""
-    with errors_reported(chapter):
-        return models.run(request, "hub_run")
-    return None
+    return models.attempted(lambda: models.run(request, "hub_run"))
 
 
 def _writing(chapter: Chapter, control: InputControl) -> dict[str, Any]:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import TypeVar
 
 import streamlit as st
@@ -14,15 +14,15 @@ from serving.requests.hub import HubModelSpec, convert_folder, is_at_home, is_co
 from serving.requests.lab import HubOffer
 from serving.requests.models import NoModel
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate_model, local_model_kinds, local_models, runner, typed_sources
+from ui.compute.models import attempted, evaluate_model, local_model_kinds, local_models, runner, typed_sources
 from ui.compute.slots import is_hosted, load_or_stop
 from ui.streamlit_internals.script_run import joining_run
 from ui.text.markdown import escape
 from ui.text.model_card import licence_of, named_model, title_of
 from ui.text.numbers import half_width
-from ui.text.translations import device_name, explain, first_line
+from ui.text.translations import device_name
 from ui.text.words import Words
-from viz_core.hub import HubCard, HubError, check_name, check_revision, human_bytes
+from viz_core.hub import HubCard, check_name, check_revision, human_bytes
 from viz_core.hub.kinds import ModelKind, kind_named
 from viz_core.lab.runs import Window, read_card
 from viz_core.trace.coverage import group_uncovered, ranges
@@ -186,9 +186,7 @@ def _as_typed(chapter: Chapter, model: HubModelSpec, here: Collection[str]) -> H
     if not model.name:
         st.caption(chapter.words("no-name"))
         return None
-    checked = None
-    with errors_reported(chapter):
-        checked = HubModelSpec(check_name(model.name), check_revision(model.revision) or "")
+    checked = attempted(lambda: HubModelSpec(check_name(model.name), check_revision(model.revision) or ""))
     if checked is None:
         return None
     if checked.name in here and not checked.revision:
@@ -204,9 +202,8 @@ def _converted(chapter: Chapter, folder: str) -> bool:
     with place.container():
         st.info(chapter.words("convert-note"), icon=":material/inventory_2:")
         if st.button(chapter.words("convert"), icon=":material/swap_horiz:", type="primary"):
-            with errors_reported(chapter):
-                load_or_stop(lambda: runner().evaluate_model(NoModel(), convert_folder, folder))
-                done = True
+            convert = partial(runner().evaluate_model, NoModel(), convert_folder, folder)
+            done = attempted(lambda: load_or_stop(convert) or True) or False
     if done:
         place.empty()
     return done
@@ -216,11 +213,9 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     """The loaded model's card; None after an error message."""
     progress = Progress()
     label = chapter.words("loading", model=escape(title_of(model.name)))
-    with errors_reported(chapter):
-        if model.offline and is_hosted():  # what may be a stranger's is read in a slot, under its limits
-            return evaluate_model(model, read_card)
-        return load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress))
-    return None
+    if model.offline and is_hosted():  # what may be a stranger's is read in a slot, under its limits
+        return attempted(lambda: evaluate_model(model, read_card))
+    return attempted(lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress)))
 
 
 def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
@@ -234,19 +229,6 @@ def _go_ahead(chapter: Chapter, model: HubModelSpec) -> bool:
         button.empty()
         st.session_state[key] = True
     return True
-
-
-@contextmanager
-def errors_reported(chapter: Chapter) -> Iterator[None]:
-    """Show a message in place of an error that a reader can do something about."""
-    try:
-        yield
-    except HubError as error:
-        st.warning(explain(error), icon=":material/edit:")
-    except ValueError as error:  # an absent device; the message names those there are
-        st.error(explain(error), icon=":material/memory:")
-    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
-        st.error(chapter.words("failed", reason=first_line(error)), icon=":material/memory:")
 
 
 def model_card(chapter: Chapter, card: HubCard, seen: tuple[Window, ...] = (), num_tokens: int = 0) -> None:

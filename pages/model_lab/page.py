@@ -49,7 +49,7 @@ with main, st.container(gap="xsmall", key="inputs"):
     model = chapter.require(choose_model(chapter, offer))
     card = chapter.require(load(chapter, model))
     inputs = read_inputs(chapter, model, card)
-    found = run(chapter, inputs) if inputs else None
+    found = run(inputs) if inputs else None
     if found is None:
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
@@ -83,7 +83,7 @@ beside: tuple[str, ...] = ()
 with maps:
     if off:
         show_without(chapter, card, request, result, off, without)
-    if other and run(chapter, other):
+    if other and run(other):
         second, beside = maps_of_other(request, other, groups, language, contribution_kind)
         names = input_names(chapter, request, other)
     else:

@@ -14,13 +14,12 @@ from ui.blocks.translation import choose_token
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.heads import scanned_models
-from ui.compute.models import evaluate
+from ui.compute.models import attempted, evaluate
 from ui.text.head_names import layer_place
 from ui.text.markdown import escape
 from ui.text.model_card import class_label
-from ui.text.translations import explain
 from ui.text.words import Words
-from viz_core.hub import HubCard, HubError, HubModel, HubRun, NextWord, human_bytes
+from viz_core.hub import HubCard, HubModel, HubRun, NextWord, human_bytes
 from viz_core.lab.circuits import through_the_layers
 from viz_core.lab.runs import CLAIMED_ROWS, broken_residuals, corner_of_map, map_residuals, recorded_bytes
 from viz_core.maps.word_maps import is_word
@@ -264,10 +263,8 @@ _ROUNDING = {"float32": 1e-4}
 def lens(chapter: Chapter, card: HubCard, request: HubRequest) -> None:
     """Show the prediction after each layer, and that the last one equals the model's."""
     labels = chapter.words.group("figure")
-    try:
-        seen = evaluate(request, through_the_layers)
-    except HubError as error:  # no norm gives its output, as with weights that are no numbers
-        st.warning(explain(error), icon=":material/edit:")
+    seen = attempted(lambda: evaluate(request, through_the_layers))
+    if seen is None:  # no norm gives its output, as with weights that are no numbers
         return
     chapter.text("lens")
     last = seen.tokens[-1][-_COLUMNS:]

@@ -23,7 +23,9 @@ from serving.runners.remote import RemoteRunner
 from serving.runners.runner import Answer, Arguments, LocalRunner, Model, Run, Runner
 from serving.settings import settings
 from ui.compute.slots import compute_cached, results, run_in_slot
+from ui.text.translations import explain, first_line
 from ui.text.words import load_words
+from viz_core.hub.store import HubError
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Translation, Translator
 from viz_core.view.map_group import MapGroup
@@ -206,6 +208,19 @@ def typed_sources(offer: HubOffer) -> tuple[str, ...]:
         return ()
     is_remote = isinstance(st.context.ip_address, str)  # None on this machine
     return ("hub",) if is_remote and not offer.folders else ("hub", "folder")
+
+
+def attempted(work: Callable[[], Answer]) -> Answer | None:
+    """Return what `work` returns; None, after a message, for an error that a reader can do something about."""
+    try:
+        return work()
+    except HubError as error:
+        st.warning(explain(error), icon=":material/edit:")
+    except ValueError as error:  # an absent device; the message names those there are
+        st.error(explain(error), icon=":material/memory:")
+    except (MemoryError, RuntimeError) as error:  # torch's own, when memory runs out in the middle
+        st.error(load_words("model-lab")("failed", reason=first_line(error)), icon=":material/memory:")
+    return None
 
 
 def warn_of_weights(model: ModelSpec[Any]) -> None:

@@ -32,7 +32,6 @@ _MAX_TEXTS = 2**27  # bytes of all files that are no weights, vocabularies among
 _MAX_CARD = 2**16  # bytes of a README that are read
 _MAX_HEADER = 2**23  # bytes that say what is in a file of weights
 _MAX_TENSORS = 20_000  # in a file of weights
-_MAX_SHARDS = 1000
 _LICENCE = re.compile(r"^license: *(?:\[(.*)\]|(.*?)) *\n((?:- .*\n)*)", re.MULTILINE)
 _FLOATS = ("F64", "F32", "F16", "BF16")
 _WHOLE = ("I64", "I32", "I16", "I8", "U64", "U32", "U16", "U8", "BOOL")
@@ -219,8 +218,6 @@ def read_shards(path: Path, index: str, name: str) -> tuple[Path, ...]:
     places = read_json(path / index, name).get("weight_map")
     shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
     names = {file.name for file in path.iterdir()}
-    if len(shards) > _MAX_SHARDS:
-        raise HubError("The weights of {name} are in too many files.", name=name)
     for shard in shards or [index.removesuffix(".index.json")]:
         if not shards or shard not in names:  # so never a path that leads elsewhere
             raise HubError(
