@@ -12,20 +12,21 @@ import shutil
 import statistics
 import subprocess
 import sys
-import tempfile
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, field
 from functools import partial
+from itertools import count
 from pathlib import Path
-from urllib.parse import urlsplit
+from typing import NamedTuple
+from urllib.parse import urlencode, urlsplit
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
 
 from benchmarks.sampling import Tree
-from benchmarks.serving import HOSTED, ROOT, Server, free_port, running
+from benchmarks.serving import ROOT, Server
 from benchmarks.visitors import visit
 from tests.attacks.forged import page_run, state
 from tests.attacks.over_http import BINARY, FOREIGN, PING, frame, handshake, send_request
@@ -33,159 +34,143 @@ from tests.pages.extremes import WORD
 from ui.text.words import ENGLISH, load_words
 
 CHAPTER = "sinusoidal-encoding"
-SECONDS = 10.0
-WINDOWS = 12
-TIMEOUT = 300.0
-PAUSE = 0.1  # seconds between two questions for health
+SECONDS = 8.0  # of each flood
+WINDOWS, TIMEOUT = 12, 300.0
 MAX_HEALTH = 0.25  # seconds
 SLOWER = 2.0  # times that a newcomer may wait longer than in peace
 FLOODER = "127.0.0.2"  # not the address of those who wait: the proxy limits each
-BEGINS = b"flooding\n"
 COMPUTE = load_words("common", ENGLISH)("compute")
+
+
+async def socket(url: str, origin: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
+    host = urlsplit(url).netloc
+    reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
+    writer.write(handshake("/_stcore/stream", host, f"Origin: {origin}\r\n"))
+    return reader, writer
 
 
 async def window(url: str) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
     """A socket that has asked for a page."""
-    host = urlsplit(url).netloc
-    reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
-    writer.write(handshake("/_stcore/stream", host, f"Origin: {url}\r\n"))
+    reader, writer = await socket(url, url)
     await reader.readuntil(b"\r\n\r\n")
     writer.write(frame(BINARY, page_run(CHAPTER).SerializeToString()))
     return reader, writer
 
 
-async def flood_frames(first: bytes, more: bytes, url: str) -> None:
+async def flood_frames(frames: bytes, url: str) -> None:
     """Send frames as fast as they are taken, and come again where the socket is closed."""
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
             reader, writer = await window(url)
-            reading = asyncio.create_task(read_all(reader))
-            writer.write(first)
+            reading = asyncio.create_task(reader.read())
             while not reading.done():
-                writer.write(more)
+                writer.write(frames)
                 await writer.drain()
             writer.close()
         await asyncio.sleep(0.01)
 
 
-async def read_all(reader: asyncio.StreamReader) -> None:
-    with suppress(OSError):
-        while await reader.read(2**16):
-            pass
-
-
-async def reruns(reads: bool, url: str) -> None:
+async def reruns(url: str) -> None:
     while True:
         with suppress(OSError, asyncio.IncompleteReadError):
-            reader, writer = await window(url)
-            reading = asyncio.create_task(read_all(reader)) if reads else None
-            number = 0
-            while reading is None or not reading.done():
-                number += 1
+            _reader, writer = await window(url)
+            for number in count():
                 clicks = [state(f"$$ID-{number}-{key}", trigger_value=True) for key in range(900)]
                 writer.write(frame(BINARY, page_run(CHAPTER, *clicks).SerializeToString()))
                 await writer.drain()
                 await asyncio.sleep(1 / 28)
 
 
-async def flood_handshakes(origin: str, url: str) -> None:
-    host = urlsplit(url).netloc
-
-    async def one() -> None:
-        with suppress(OSError):
-            reader, writer = await asyncio.open_connection(*host.split(":"), local_addr=(FLOODER, 0))
-            writer.write(handshake("/_stcore/stream", host, f"Origin: {origin}\r\n"))
-            await reader.read()
-            writer.close()
-
+async def flood_handshakes(url: str) -> None:
     while True:
-        await asyncio.gather(*[one() for _ in range(10)])
+        with suppress(OSError):
+            opened = await asyncio.gather(*[socket(url, FOREIGN) for _ in range(10)])
+            await asyncio.gather(*[reader.read() for reader, _ in opened])
+            for _, writer in opened:
+                writer.close()
 
 
-async def clears(url: str) -> None:
-    async with visit(url, TIMEOUT) as visitor:
+async def sends(messages: Callable[[int], Iterable[BackMsg]], url: str) -> None:
+    async with visit(url, TIMEOUT, source=FLOODER) as visitor:
         await visitor.open(CHAPTER)
-        while True:
-            await visitor.send(BackMsg(clear_cache=True))
+        for number in count():
+            for message in messages(number):
+                await visitor.send(message)
             await asyncio.sleep(0.1)
 
 
-async def in_windows(one: Callable[[str, int], Awaitable[None]], url: str) -> None:
-    await asyncio.gather(*[one(url, number) for number in range(WINDOWS)])
-
-
-def longest(number: int, name: str) -> dict[str, str]:
+def longest(number: int) -> dict[str, str]:
     """The address of a text that nobody has translated, with what is costliest of it."""
-    text = f"{number} {name} {time.monotonic()} " + WORD * 130
+    text = f"{number} {time.monotonic()} " + WORD * 130
     return {"t-text": text, "t-search": "beam 4", "t-tree": "own", "t-quantity": "contributions", "open-all": "true"}
 
 
-async def computes(url: str, number: int) -> None:
-    async with visit(url, TIMEOUT, source=FLOODER) as visitor:
+async def opens(page: str, address: Callable[[int], dict[str, str]], clicks: bool, url: str) -> None:
+    async def window_of(number: int) -> None:
         while True:
-            shown = await visitor.open("transformer", **longest(number, "computed"))
-            if COMPUTE in shown.buttons:
-                await visitor.click(COMPUTE)
+            async with visit(url, TIMEOUT, source=FLOODER) as visitor:
+                shown = await visitor.open(page, **address(number))
+                while clicks and COMPUTE in shown.buttons:
+                    shown = await visitor.click(COMPUTE)
+
+    await asyncio.gather(*map(window_of, range(WINDOWS)))
 
 
-async def opens_links(url: str, number: int) -> None:
-    while True:
-        async with visit(url, TIMEOUT, source=FLOODER) as visitor:
-            await visitor.open("transformer", **longest(number, "linked"))
-
-
-async def opens_folders(url: str, number: int) -> None:
-    while True:
-        async with visit(url, TIMEOUT, source=FLOODER) as visitor:
-            await visitor.open("model-lab", **{"ml-model": FOLDERS[number % len(FOLDERS)], "open-all": "true"})
-
-
-FOLDERS = ("many-labels", "many-extra-tokens", "good")
+FOLDERS = {"config": "num_labels", "tokenizer_config": "extra_ids"}
 
 
 def write_folders(place: Path) -> None:
-    """Folders of models that ask for much, beside one that does not."""
-    for name in FOLDERS:
-        shutil.copytree(ROOT / "assets" / "hub" / "writer-en", place / name)
-    for name, file, field_name in ((0, "config.json", "num_labels"), (1, "tokenizer_config.json", "extra_ids")):
-        path = place / FOLDERS[name] / file
+    """Folders of models that ask for much, each named as the file that does."""
+    for name, field_name in FOLDERS.items():
+        path = Path(shutil.copytree(ROOT / "assets" / "hub" / "writer-en", place / name)) / f"{name}.json"
         path.write_text(json.dumps(json.loads(path.read_text("utf-8")) | {field_name: 10**8}), encoding="utf-8")
 
 
+FRAGMENTS = frame(BINARY, last=False) + frame(0, last=False) * 10_000 + frame(0)
+
+
+def stopped(number: int) -> list[BackMsg]:
+    return [page_run("transformer", query=urlencode(longest(number))), BackMsg(stop_script=True)]
+
+
+def folder(number: int) -> dict[str, str]:
+    return {"ml-model": [*FOLDERS, "writer-en"][number % 3], "open-all": "true"}
+
+
+class Waits(NamedTuple):
+    """The longest waits for health and at the metrics' address, newcomers' waits, cores used, and what was refused."""
+
+    health: float
+    apart: float
+    newcomers: list[float]
+    cores: float
+    refused: int
+
+
 FLOODS: dict[str, Callable[[str], Awaitable[None]]] = {
-    "a window that sends pings without a pause": partial(flood_frames, b"", frame(PING) * 10_000),
-    "a window that sends empty fragments without a pause": partial(
-        flood_frames, frame(BINARY, last=False), frame(0, last=False) * 10_000
-    ),
-    "a window that sends empty messages without a pause": partial(flood_frames, b"", frame(BINARY) * 10_000),
-    "28 reruns a second with 900 clicks each, and nothing read": partial(reruns, False),
-    "ten handshakes at once from another site, again and again": partial(flood_handshakes, FOREIGN),
-    "ten messages a second that empty all caches": clears,
-    "twelve windows that compute the longest texts with beam 4": partial(in_windows, computes),
-    "twelve windows that open the costliest link, again and again": partial(in_windows, opens_links),
-    "twelve windows that open folders of models that ask for much": partial(in_windows, opens_folders),
+    "nothing": lambda _url: asyncio.sleep(TIMEOUT),
+    "a window that sends pings without a pause": partial(flood_frames, frame(PING) * 10_000),
+    "a window that sends empty fragments without a pause": partial(flood_frames, FRAGMENTS),
+    "a window that sends empty messages without a pause": partial(flood_frames, frame(BINARY) * 10_000),
+    "28 reruns a second with 900 clicks each, and nothing read": reruns,
+    "ten handshakes at once from another site, again and again": flood_handshakes,
+    "ten messages a second that empty all caches": partial(sends, lambda _: [BackMsg(clear_cache=True)]),
+    "ten long computations a second, each stopped at once": partial(sends, stopped),
+    "twelve windows that compute the longest texts with beam 4": partial(opens, "transformer", longest, True),
+    "twelve windows that open the costliest link, again and again": partial(opens, "transformer", longest, False),
+    "twelve windows that open folders of models that ask for much": partial(opens, "model-lab", folder, False),
 }
 
 
-@dataclass
-class Waits:
-    """Seconds that others waited while a client flooded."""
-
-    health: list[float] = field(default_factory=list)
-    apart: list[float] = field(default_factory=list)  # at the address of the metrics
-    newcomers: list[float] = field(default_factory=list)
-    cores: float = 0.0  # that the server used
-    refused: int = 0  # messages, handshakes and connections
-
-
-def ask(url: str, waits: list[float], over: threading.Event) -> None:
-    """Ask for health until it is over."""
+def ask(url: str, over: threading.Event) -> float:
+    """The longest wait for health until it is over."""
+    most = 0.0
     while not over.is_set():
         begun = time.monotonic()
-        status = send_request(url, "GET", "/healthz")[0]
-        waits.append(time.monotonic() - begun)
-        assert status == 200
-        time.sleep(PAUSE)
+        assert send_request(url, "GET", "/healthz")[0] == 200
+        most = max(most, time.monotonic() - begun)
+        time.sleep(0.1)
+    return most
 
 
 async def newcomer(url: str) -> float:
@@ -200,85 +185,59 @@ async def newcomer(url: str) -> float:
 def count_refused(operations: str) -> int:
     """How often the server has turned somebody away."""
     text = send_request(operations, "GET", "/metrics")[2].decode()
-    return sum(int(float(count)) for count in re.findall(r"^atlas_turned_away_total\{.*\} (\S+)$", text, flags=re.M))
+    return sum(int(float(each)) for each in re.findall(r"^atlas_turned_away_total\{.*\} (\S+)$", text, flags=re.M))
 
 
-def measure(server: Server, operations: str, seconds: float, flood: str = "") -> Waits:
+def measure(server: Server, operations: str, flood: str) -> Waits:
     """What others wait, in peace or while one client floods."""
-    waits, over, url = Waits(), threading.Event(), server.url
-    requesting = [
-        threading.Thread(target=ask, args=(address, found, over), daemon=True)
-        for address, found in ((url, waits.health), (operations, waits.apart))
-    ]
-    command = [sys.executable, "-m", __spec__.name if __spec__ else __name__, flood, url]
-    refused = count_refused(operations)
-    client = subprocess.Popen(command, stdout=subprocess.PIPE) if flood else None
-    if client is not None and client.stdout is not None:
-        assert client.stdout.readline() == BEGINS, "the client has imported what it needs"
-    used = Tree(server.pid)
-    begun, cpu = time.monotonic(), used.cpu_seconds()
-    try:
-        for thread in requesting:
-            thread.start()
-        end = time.monotonic() + seconds
-        while time.monotonic() < end:
-            waits.newcomers.append(asyncio.run(newcomer(url)))
-            time.sleep(0.5)
-    finally:
-        waits.cores = (used.cpu_seconds() - cpu) / (time.monotonic() - begun)
-        waits.refused = count_refused(operations) - refused
-        over.set()
-        if client is not None:
+    over, used, newcomers = threading.Event(), Tree(server.pid), list[float]()
+    command = [sys.executable, "-m", "tests.attacks.floods", flood, server.url]
+    with subprocess.Popen(command, stdout=subprocess.PIPE) as client, ThreadPoolExecutor() as threads:
+        assert client.stdout is not None
+        client.stdout.readline()  # it has imported what it needs
+        refused, begun, cpu = count_refused(operations), time.monotonic(), used.cpu_seconds()
+        checks = [threads.submit(ask, url, over) for url in (server.url, operations)]
+        try:
+            while time.monotonic() < begun + SECONDS:
+                newcomers.append(asyncio.run(newcomer(server.url)))
+                time.sleep(0.5)
+            cores = (used.cpu_seconds() - cpu) / (time.monotonic() - begun)
             assert client.poll() is None, "the client gave up before it was over"
+        finally:
+            over.set()
             client.terminate()
-            client.wait(timeout=30)
-        for thread in requesting:
-            thread.join(TIMEOUT)
-    return waits
+        health, apart = (each.result() for each in checks)
+    return Waits(health, apart, newcomers, cores, count_refused(operations) - refused)
 
 
 def line(what: str, waits: Waits, peace: Waits) -> tuple[str, bool]:
     """A row of the table, and whether nobody waited too long."""
-    health, slow = max(waits.health), statistics.median(waits.newcomers)
-    holds = max(health, max(waits.apart)) <= MAX_HEALTH and slow <= SLOWER * statistics.median(peace.newcomers)
-    seconds = [health, max(waits.apart), slow, max(waits.newcomers)]
-    return (
-        f"| {what} | {' | '.join(f'{one:.2f} s' for one in seconds)} | {waits.cores:.0%} | {waits.refused:,} |",
-        holds,
+    slow, usual = statistics.median(waits.newcomers), statistics.median(peace.newcomers)
+    holds = max(waits.health, waits.apart) <= MAX_HEALTH and slow <= SLOWER * usual
+    found = (
+        f"{waits.health:.2f} s | {waits.apart:.2f} s | {slow:.2f} s | {slow / usual:.1f} | {max(waits.newcomers):.2f} s"
     )
+    return f"| {what} | {found} | {waits.cores:.0%} | {waits.refused:,} |", holds
 
 
-def table(lines: list[str]) -> str:
-    head = "| meanwhile | `/healthz` | at `ATLAS_METRICS` | a sentence, median | longest | of a core | refused |"
-    return "\n".join([head, "| --- | --: | --: | --: | --: | --: | --: |", *lines])
+HEAD = "| meanwhile | `/healthz` | `ATLAS_METRICS` | a sentence, median | times peace | longest | of a core | refused |"
 
 
-def main(seconds: float = SECONDS) -> tuple[list[str], bool]:
-    """The lines of all floods, and whether all of them hold."""
-    operations = f"127.0.0.1:{free_port()}"
-    with tempfile.TemporaryDirectory() as name:
-        write_folders(folders := Path(name) / "folders")
-        settings = {"ATLAS_PROCESSES": "1", "ATLAS_WORKERS": "2", "ATLAS_METRICS": operations}
-        settings["ATLAS_MODEL_FOLDERS"] = str(folders)
-        with running(Path(name), HOSTED, settings) as server:
-            while send_request(server.url, "GET", "/readyz")[0] != 200:
-                time.sleep(0.5)
-            for _ in range(3):
-                asyncio.run(newcomer(server.url))
-            peace = measure(server, f"http://{operations}", seconds)
-            lines, whole = [line("nothing", peace, peace)[0]], True
-            for flood in FLOODS:
-                row, holds = line(flood, measure(server, f"http://{operations}", seconds, flood), peace)
-                lines.append(row)
-                whole = whole and holds
-                print(row, "" if holds else "TOO SLOW", flush=True)
-                time.sleep(2)
-    return lines, whole
+def main(server: Server, operations: str) -> tuple[str, bool]:
+    """The table of all floods, and whether all of them hold."""
+    for _ in range(3):
+        asyncio.run(newcomer(server.url))
+    rows, whole, peace = [HEAD, f"| --- {'| --: ' * 7}|"], True, None
+    for flood in FLOODS:
+        waits = measure(server, operations, flood)
+        row, holds = line(flood, waits, peace := peace or waits)
+        rows.append(row)
+        whole = whole and holds
+        print(row, "" if holds else "TOO SLOW", flush=True)
+        time.sleep(2)
+    return "\n".join(rows), whole
 
 
 if __name__ == "__main__":
-    if len(sys.argv) == 3:
-        print(BEGINS.decode(), end="", flush=True)
-        asyncio.run(FLOODS[sys.argv[1]](sys.argv[2]))
-    else:
-        main(*map(float, sys.argv[1:]))
+    print(flush=True)
+    asyncio.run(FLOODS[sys.argv[1]](sys.argv[2]))

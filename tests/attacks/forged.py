@@ -12,26 +12,11 @@ from streamlit.proto.WidgetStates_pb2 import WidgetState
 
 DEEP = "[" * 5000 + "]" * 5000
 FLOATS = (float("nan"), float("inf"), float("-inf"), 1e308, -0.0, 5e-324)
+FILE = {"file_id": "not-mine", "name": "../x.png", "size": 2**40}
 WHOLE = (0, -1, 2**63 - 1, -(2**63))
-TEXTS = (
-    "",
-    "\0",
-    "\u202e\ufeff",
-    "../../etc/passwd",
-    '"><script>alert(1)</script>',
-    "=cmd|' /C calc'!A0",
-    "x" * 100_000,
-)
+TEXTS = ("", "\0", "\u202e\ufeff", "../etc/passwd", '"><script>alert(1)</script>', "=cmd|' /C calc'!A0", "x" * 100_000)
 JSON = ("", "{", "null", "NaN", "[]", '{"picked": {"site": -1}}', '{"__proto__": {"x": 1}}', "1e999", DEEP)
-PAGES = (
-    "../../etc/passwd",
-    "/etc/passwd",
-    "transformer/../../x",
-    "\0",
-    "x" * 10_000,
-    "<script>",
-    "pages/transformer/page",
-)
+PAGES = "../../etc/passwd /etc/passwd transformer/../../x \0 <script> pages/transformer/page".split(" ")
 
 
 def state(key: str, **value: object) -> WidgetState:
@@ -46,23 +31,14 @@ def wrong_values() -> dict[str, Callable[[str], WidgetState]]:
         "a click": {"trigger_value": True},
         "bytes": {"bytes_value": bytes(range(256))},
         "a table that is none": {"arrow_value": {"data": b"\xff" * 100}},
-        "somebody else's file": {
-            "file_uploader_state_value": {
-                "uploaded_file_info": [{"file_id": "not-mine", "name": "../x.png", "size": 2**40}]
-            }
-        },
+        "somebody else's file": {"file_uploader_state_value": {"uploaded_file_info": [FILE]}},
         "a chat": {"chat_input_value": {"data": "hello"}},
         "no value": {},
     }
-    for number in FLOATS:
-        made[f"the number {number}"] = {"double_value": number}
-        made[f"a range of {number}"] = {"double_array_value": {"data": [number, number]}}
-    for whole in WHOLE:
-        made[f"the whole number {whole}"] = {"int_value": whole}
-        made[f"choices {whole}"] = {"int_array_value": {"data": [whole] * 3}}
-    for text in TEXTS:
-        made[f"the text {text[:30]!r}"] = {"string_value": text}
-        made[f"the choices {text[:30]!r}"] = {"string_array_value": {"data": [text] * 3}}
+    for kind, some in (("double", FLOATS), ("int", WHOLE), ("string", TEXTS)):
+        for value in some:
+            made[f"the {kind} {str(value)[:30]!r}"] = {f"{kind}_value": value}
+            made[f"the {kind}s {str(value)[:30]!r}"] = {f"{kind}_array_value": {"data": [value] * 3}}
     for text in JSON:
         made[f"the component value {text[:30]}"] = {"json_value": text}
         made[f"the component's event {text[:30]}"] = {"json_trigger_value": text}
@@ -80,11 +56,10 @@ def page_run(page: str, *states: WidgetState, fragment: str = "", script: str = 
 
 def odd_runs(page: str) -> dict[str, BackMsg]:
     """Runs of what is not there, by name."""
-    twice = page_run(page, state("x", int_value=1), state("x", string_value="1"))
-    made = {f"the page {name[:30]!r}": page_run(name) for name in PAGES}
+    made = {f"the page {name[:30]!r}": page_run(name) for name in (*PAGES, "x" * 10_000)}
     made["a fragment that is not there"] = page_run(page, fragment="0123456789abcdef")
     made["a page's digest that is none"] = page_run(page, script="0" * 32)
-    made["the same control twice"] = twice
+    made["the same control twice"] = page_run(page, state("x", int_value=1), state("x", string_value="1"))
     made["900 controls that are none"] = page_run(page, *[state(f"$$ID-{n}-None", int_value=n) for n in range(900)])
     made["an address of 100,000 letters"] = page_run(page, query="s-d=" + "9" * 100_000)
     made["an address of broken percent signs"] = page_run(page, query="%&%%=%ff%fe&=&;&&[]=1")
@@ -98,15 +73,14 @@ def values(key: str) -> st.SearchStrategy[WidgetState]:
         lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
         max_leaves=10,
     )
-    return st.one_of(
-        st.builds(lambda value: state(key, json_value=json.dumps(value)), anything),
-        st.builds(lambda value: state(key, json_trigger_value=json.dumps(value)), anything),
-        st.builds(lambda value: state(key, double_value=value), st.floats()),
-        st.builds(lambda value: state(key, int_value=value), st.integers(-(2**63), 2**63 - 1)),
-        st.builds(lambda value: state(key, string_value=value), st.text(max_size=50)),
-        st.builds(lambda value: state(key, double_array_value={"data": value}), st.lists(st.floats(), max_size=4)),
-        st.builds(
-            lambda value: state(key, string_array_value={"data": value}), st.lists(st.text(max_size=8), max_size=4)
-        ),
-        st.sampled_from([make(key) for make in wrong_values().values()]),
-    )
+    kinds: dict[str, st.SearchStrategy[object]] = {
+        "json_value": st.builds(json.dumps, anything),
+        "json_trigger_value": st.builds(json.dumps, anything),
+        "double_value": st.floats(),
+        "int_value": st.integers(-(2**63), 2**63 - 1),
+        "string_value": st.text(max_size=50),
+        "double_array_value": st.builds(lambda data: {"data": data}, st.lists(st.floats(), max_size=4)),
+        "string_array_value": st.builds(lambda data: {"data": data}, st.lists(st.text(max_size=8), max_size=4)),
+    }
+    wrong = st.sampled_from([make(key) for make in wrong_values().values()])
+    return st.one_of(wrong, *(st.builds(state, st.just(key), **{kind: value}) for kind, value in kinds.items()))

@@ -8,15 +8,12 @@ import sys
 import traceback
 
 _LOCAL = ("", "localhost", "127.0.0.1", "::1", "0.0.0.0", "::")
-_BY_ADDRESS = ("socket.connect", "socket.sendto", "socket.sendmsg")
-_BY_NAME = ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr")
 
 
 def _stay(event: str, given: tuple[object, ...]) -> None:
-    if event in _BY_ADDRESS:
-        address = given[1]
-        host = address[0] if isinstance(address, tuple) else ""  # a path is a socket of this machine
-    elif event in _BY_NAME:
+    if event in ("socket.connect", "socket.sendto", "socket.sendmsg"):
+        host = given[1][0] if isinstance(given[1], tuple) else ""  # a path is a socket of this machine
+    elif event in ("socket.getaddrinfo", "socket.gethostbyname", "socket.gethostbyaddr"):
         host = given[0] or ""
     else:
         return

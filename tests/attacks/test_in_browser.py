@@ -10,7 +10,7 @@ import re
 from urllib.parse import urlencode, urlsplit
 
 import pytest
-from playwright.sync_api import Page, Request, Route, expect
+from playwright.sync_api import Page, Request, expect
 
 from benchmarks.serving import Server
 from tests.attacks.over_http import FOREIGN, FORM, multipart, send_request
@@ -23,8 +23,8 @@ SCRIPT = '"><img src=x onerror=pwned=1><script>pwned=1</script>'
 MANY = "ATTACK_CASES" in os.environ  # `make attacks`; each chapter is asked for the same without a browser, too
 CHAPTERS = sorted(all_chapters()) if MANY else ("position-embeddings", "queries-keys-values", "transformer")
 # Script, numbers beyond all limits, brackets, invisible and turned-round signs.
-VALUES = (SCRIPT, "-1e999", "[" * 4000, "\u202e\u200b\ufeff\x00\U0001f600")
-ADDRESSES = [(chapter, SCRIPT) for chapter in CHAPTERS] + [("transformer", value) for value in VALUES[1:] if MANY]
+VALUES = ("-1e999", "[" * 4000, "\u202e\u200b\ufeff\x00\U0001f600") if MANY else ()
+ADDRESSES = [(chapter, SCRIPT) for chapter in CHAPTERS] + [("transformer", value) for value in VALUES]
 SLOW = 180_000  # milliseconds; a busy machine is not a failure
 
 
@@ -44,15 +44,8 @@ def test_every_parameter_of_an_address(chapter: str, value: str, page: Page, ser
     names = [*map(Controls(words).key, words.front.get("controls", {})), "head", "pin", "look"]
     share = max(1, 6000 // len(names))  # longer addresses are refused before they arrive
     query = urlencode(dict.fromkeys(names, value[:share]))
-    page.goto(f"{server.url}/{'' if chapter == 'home' else chapter}?{query}")
+    page.goto(f"{server.url}/{'' if chapter == 'home' else chapter}?{query}&{SCRIPT}")
     settled(page)
-
-
-@pytest.mark.attack("addresses")
-def test_a_chapter_that_is_none(page: Page, server: Server) -> None:
-    page.goto(f"{server.url}/%2e%2e%2f%2e%2e%2fetc/passwd?<script>pwned=1</script>")
-    assert "root:x:" not in page.content()
-    assert page.evaluate("window.pwned") is None
 
 
 @pytest.mark.attack("texts")
@@ -78,19 +71,6 @@ def test_a_picture_whose_name_is_a_script_and_a_file_of_12_mb(page: Page, server
     settled(page)
     upload(page, server.url, b"\0" * (10 * 2**20 + 1), "large.png")
     expect(page.get_by_text(re.compile("File must be .* or smaller"))).to_be_visible(timeout=SLOW)
-
-
-@pytest.mark.attack("shipped files")
-def test_a_script_that_comes_cut_short(page: Page, server: Server) -> None:
-    def half(route: Route) -> None:
-        code = route.fetch().text()
-        route.fulfill(body=code[: len(code) // 2], content_type="text/javascript")
-
-    page.route("**/atlas/heatmap-*.js", half)
-    page.goto(f"{server.url}/sinusoidal-encoding")
-    sentence = load_words("common", ENGLISH)("no-script")
-    expect(page.get_by_text(sentence.split(":")[0]).first).to_be_visible(timeout=SLOW)
-    settled(page)
 
 
 @pytest.mark.attack("uploads")

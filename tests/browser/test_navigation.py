@@ -229,3 +229,14 @@ def test_points_of_a_chart_are_walked_by_height_named_and_chosen(page: Page, app
     page.keyboard.press("ArrowDown")
     page.keyboard.press("Enter")
     page.wait_for_url(re.compile(rf"head=decoder-self\.{ranked[-2][0]}\.{ranked[-2][1]}"))
+
+
+def test_a_script_that_comes_cut_short_leaves_a_sentence_and_the_page(page: Page, app_url: str) -> None:
+    def half(route: Route) -> None:
+        code = route.fetch().text()
+        route.fulfill(body=code[: len(code) // 2], content_type="text/javascript")
+
+    page.route("**/heatmap-*.js", half)
+    page.goto(f"{app_url}/sinusoidal-encoding")
+    expect(page.get_by_text(load_words("common")("no-script").split(":")[0]).first).to_be_visible()
+    expect(page.get_by_role("heading", level=1).first).to_be_visible()

@@ -198,7 +198,7 @@ def there(monkeypatch: pytest.MonkeyPatch) -> dict[str, SimpleNamespace]:
 
 
 @pytest.mark.attack("forged messages")
-@pytest.mark.parametrize("what", ["the text ''", "the component value {", "the choices ''", "bytes", "a chat"])
+@pytest.mark.parametrize("what", ["the string ''", "the component value {", "the strings ''", "bytes", "a chat"])
 def test_what_cannot_be_read_fails_once(what: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Streamlit reads it again before each run, and would fail each time."""
     state = window()
