@@ -25,9 +25,9 @@ from serving.settings import settings
 from ui.compute.slots import compute_cached, results, run_in_slot
 from ui.text.translations import explain, first_line
 from ui.text.words import load_words
-from viz_core.hub.store import HubError
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Translation, Translator
+from viz_core.runtime.refusal import RefusalError
 from viz_core.view.map_group import MapGroup
 
 if TYPE_CHECKING:
@@ -214,7 +214,7 @@ def attempted(work: Callable[[], Answer]) -> Answer | None:
     """Return what `work` returns; None, after a message, for an error that a reader can do something about."""
     try:
         return work()
-    except HubError as error:
+    except RefusalError as error:
         st.warning(explain(error), icon=":material/edit:")
     except ValueError as error:  # an absent device; the message names those there are
         st.error(explain(error), icon=":material/memory:")
