@@ -45,7 +45,22 @@ NOTHING_JUMPS = """<script>
       // While a page loads, what is below something that has no height yet is hidden (assets/components/loading.css),
       // until all of it is there or the visitor does something. And the sidebar, which comes late, keeps its place.
       (function (root, once) {
+        const LATE = '[data-testid="stSkeleton"], [data-testid^="stBidiComponent"]:not([data-settled])';
+        let waiting = new Set();
+        const mark = () => {
+          const around = new Set();
+          for (const late of document.querySelectorAll(`.stMain :is(${LATE})`)) {
+            if (late.closest(".st-key-scripts")) continue;
+            for (let at = late.parentElement; !at.matches(".stMain"); at = at.parentElement) around.add(at);
+          }
+          for (const each of waiting) if (!around.has(each)) delete each.dataset.waiting;
+          for (const each of around) if (!waiting.has(each)) each.dataset.waiting = "";
+          waiting = around;
+        };
+        const observer = new MutationObserver(mark);
+        observer.observe(root, { subtree: true, childList: true, attributeFilter: ["data-settled"] });
         const settle = () => {
+          observer.disconnect();
           delete root.dataset.loading;
           document.getElementById("while-loading")?.remove();
         };
