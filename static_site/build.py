@@ -15,7 +15,7 @@ from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
 from static_site.recorded_pages import component_page, recorded_page
 from ui.chapter.contents import chapter_entries
 from viz_core.runtime.assets import ASSETS
-from viz_core.view.components import COMPONENTS, DARK, LIGHT
+from viz_core.view.components import COMPONENTS, DARK, LIGHT, read_component
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"
@@ -76,7 +76,11 @@ def _add_scripts(files: SiteFiles) -> None:
     for path in sorted(WEB.glob("*.js")):
         if path.name != "service_worker.js":
             files.add(path.name, path.read_bytes())
-    for part in (*sorted(RECORDED_COMPONENTS | {"drawing", "linked_sentences", "review", "shared", "walk"}),):
+    components = sorted(RECORDED_COMPONENTS | {"drawing", "linked_sentences", "review", "walk"})
+    for part in components:
+        component = read_component(part)
+        files.add(f"components/{part}/view.html", f"<style>{component.style}</style>{component.markup}")
+    for part in (*components, "shared"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())
     theme = (

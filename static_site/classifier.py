@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
 from static_site.model_pages import ModelPage, add_model, common_data
-from static_site.pages import Words, markup_of, plain_text
+from static_site.pages import Words, plain_text
 from static_site.translator_graph import gated, outputs, projections
 from ui.text.words import load_words
 from viz_core.attention.multi_head import MultiHeadAttention
@@ -112,8 +112,7 @@ def page(words: Words) -> ModelPage:
         + _select(words.label(NAME, "sample"), "sample", [])
         + f'<label hidden>{upload}<input type="file" name="upload" accept="image/png,image/jpeg,image/webp,image/gif">'
         + "</label>",
-        f'<div data-part="sheet" hidden><p class="note">{hint}</p><div data-part="drawing"></div></div>'
-        + markup_of("drawing", "drawing-markup"),
+        f'<div data-part="sheet" hidden><p class="note">{hint}</p><div data-part="drawing"></div></div>',
         RESULT,
         words.of(NAME, "look.maps"),
         ("rows",),

@@ -11,7 +11,7 @@ import numpy as np
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, compressed
-from static_site.pages import Words, html_of, markup_of, script_words, sentence_of_error, whole_page
+from static_site.pages import Words, html_of, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
 from viz_core.maps.fingerprints import CLEAR, RESTING
 from viz_core.maps.word_maps import SEPARATORS
@@ -154,7 +154,7 @@ def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str,
         input_part(words, page.controls, page.examples, result)
         + f'<div class="view-host" data-part="view"></div><p class="note">{html.escape(page.look.replace("`", ""))}</p>'
         + f'<h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p>'
-        + f'<p class="note whole-page">{link}</p>{markup_of("attention_view", "markup")}'
+        + f'<p class="note whole-page">{link}</p>'
     )
     definition = page.definition or html_of(words.of(page.chapter, "definition"))
     question = words.of(page.chapter, "question")

@@ -17,7 +17,6 @@ from latex2mathml.converter import convert
 
 from ui.text.words import ENGLISH, languages, load_words, sentences_of_errors
 from viz_core.runtime.assets import ASSETS
-from viz_core.view.components import read_component
 
 LANGUAGES = languages()
 
@@ -132,12 +131,6 @@ def card_list(words: Words, cards: Sequence[Card]) -> str:
         for card in cards
     ]
     return f'<ul class="cards">{"".join(made)}</ul>'
-
-
-def markup_of(name: str, part: str) -> str:
-    """HTML and style of a component of the app, in a template."""
-    component = read_component(name)
-    return f'<template data-part="{part}"><style>{component.style}</style>{component.markup}</template>'
 
 
 def picture_of(page: str) -> str:

@@ -13,7 +13,7 @@ import gzip
 import html
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import product
 from typing import Any
@@ -21,7 +21,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from static_site.files import SiteFiles
-from static_site.pages import COMPONENT, PAGES, RECORDED, Words, html_of, markup_of, script_words, whole_page
+from static_site.pages import COMPONENT, PAGES, RECORDED, Words, html_of, script_words, whole_page
 from ui.streamlit_internals.front_end import follow_link
 from viz_core.runtime.assets import ASSETS
 
@@ -165,7 +165,6 @@ def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapp
     """Record a chapter, add its file, and return its page."""
     recording = record_chapter(name, site, words.language)
     file = files.add(f"{words.language}/recorded/{name}.json.gz", recording.packed())
-    used = dict.fromkeys(component for frame in recording.frames for component in components_in(frame))
     controls = [
         {"name": each["control"].partition("-")[2], "values": each["values"], "shown": shown}
         for each, shown in zip(site, recording.shown, strict=True)
@@ -175,7 +174,6 @@ def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapp
         for each, one, label in zip(site, controls, recording.labels, strict=True)
     )
     body = '<div class="recorded" data-part="figure"></div>' + prediction(words, name, recording.exercise)
-    body += "".join(markup_of(component, f"markup-{component}") for component in used)
     data = {
         "words": script_words(words, ("site", "figures-failed")),
         "prefix": site[0]["control"].partition("-")[0],
@@ -194,15 +192,6 @@ def labelled_range(label: str, name: str, high: int, value: int) -> str:
     shown = f'<span><label for="{name}">{html.escape(label)}</label> <output for="{name}"></output></span>'
     ends = f'min="0" max="{high}" step="1" value="{value}"'
     return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
-
-
-def components_in(parts: Iterable[Mapping[str, Any]]) -> Iterator[str]:
-    """Names of the components that these parts show."""
-    for part in parts:
-        if "component" in part:
-            yield part["component"]
-        for inner in (*part.get("row", ()), part.get("parts", ())):
-            yield from components_in(inner)
 
 
 def prediction(words: Words, name: str, exercise: str) -> str:
@@ -233,6 +222,6 @@ def component_page(words: Words, name: str, component: str, more: str = "") -> s
     about = (
         f"{words.of('site', 'about')} {words.of('site', 'offline')}" if name == "index" else words.of(name, "question")
     )
-    body = f'<div class="{component}" data-part="component"></div>{markup_of(component, "markup")}{more}'
+    body = f'<div class="{component}" data-part="component"></div>{more}'
     data = {"words": {}, "component": component, "shown": shown}
     return whole_page(words, COMPONENT, words.title(own), about, body, data, here=name)

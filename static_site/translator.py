@@ -10,7 +10,7 @@ import numpy as np
 from static_site.files import SiteFiles
 from static_site.model_files import tokenizer_json
 from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, input_part, text_area
-from static_site.pages import PAGES, Words, markup_of, whole_page
+from static_site.pages import PAGES, Words, whole_page
 from static_site.translator_graph import export_translator
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk, walk_links, walk_words
@@ -140,7 +140,6 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
     body = (
         input_part(words, controls, example_buttons(words, [words.of("translation", name) for name in PRESETS]))
         + f'<div class="walk-host" data-part="walk"></div><p class="note">{html.escape(words.of("walk", "hint"))}</p>'
-        + markup_of("walk", "markup")
     )
     return whole_page(
         words, "walk", words.title("walk"), words.of("walk", "question"), body, data, chapter="walk", app=app

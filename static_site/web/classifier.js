@@ -2,7 +2,7 @@
 // model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are always filtered before
 // columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
 
-import { callsOf, floats, gatesOf, loadModel } from "./model.js";
+import { callsOf, floats, gatesOf, loadModel, logSum } from "./model.js";
 
 const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
 const WORKING_SIDE = 1024;
@@ -192,15 +192,9 @@ export async function openClassifier(files, { sizes, pixels: form }, progress) {
     const gates = gatesOf(off, ["encoder-self"], sizes);
     const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
     const calls = { "encoder-self": callsOf("encoder-self", off, sizes, false, (i) => [made[`encoder.${i}.self.queries`], made[`encoder.${i}.self.keys`]]) };
-    return { probabilities: softmax(made.logits.data), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
+    const sum = logSum(made.logits.data);
+    return { probabilities: Array.from(made.logits.data, (logit) => Math.exp(logit - sum)), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
   }
 
   return { classify };
-}
-
-function softmax(logits) {
-  const most = Math.max(...logits);
-  const exponentials = [...logits].map((logit) => Math.exp(logit - most));
-  const total = exponentials.reduce((sum, value) => sum + value, 0);
-  return exponentials.map((value) => value / total);
 }

@@ -164,7 +164,8 @@ export function largest(values, without = []) {
   return best;
 }
 
-function logSum(logits, without = []) {
+/** log sum exp of all but those left out. */
+export function logSum(logits, without = []) {
   const most = logits[largest(logits, without)];
   let total = 0;
   for (let i = 0; i < logits.length; i += 1) if (!without.includes(i)) total += Math.exp(logits[i] - most);

@@ -236,7 +236,7 @@ export function startPage(page, own) {
     own.fill(readAddress());
     writeAddress({});
   };
-  const view = own.groupsOf && makeView(part("view"), part("markup").innerHTML, data, language, { onSwitch, onOpen }, own.display);
+  const view = own.groupsOf && makeView(part("view"), data, language, { onSwitch, onOpen }, own.display);
   part("all-on")?.addEventListener("click", () => onSwitch([]));
   part("form").addEventListener("submit", (event) => event.preventDefault());
   globalThis.addEventListener("hashchange", () => {

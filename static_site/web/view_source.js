@@ -3,12 +3,13 @@
 import { NEARBY, attentionWeights, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
-import { frame, makeSections } from "./files.js";
+import { frame, makeSections, markupOf } from "./files.js";
 
 const VERSION = 3;
 const MAX_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
 const MAX_PINS = 64;
+const MARKUP = await markupOf("attention_view");
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
 /**
@@ -89,15 +90,14 @@ function ofMap({ info, words, mapOf }, register, kind, heads, how, unit) {
  * An attention view whose questions are answered here.
  *
  * @param host the element it is drawn in
- * @param markup its HTML and style
  * @param data what Python says of views: {viewWords, measures: [{name, unit, target}], display: {name: value}, allowed: {name: pattern}}
  * @param events {onSwitch: called with the heads that are off, "GROUP.LAYER.HEAD" each; onOpen: with what `open` takes}
  * @param {object} display the options that it begins with, where they differ from `data.display`
  */
-export function makeView(host, markup, data, language, { onSwitch, onOpen }, display = {}) {
+export function makeView(host, data, language, { onSwitch, onOpen }, display = {}) {
   const first = { ...data.display, ...display };
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
-  parentElement.innerHTML = markup;
+  parentElement.innerHTML = MARKUP;
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
 
   const send = (requests, known, message) => {

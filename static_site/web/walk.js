@@ -1,6 +1,7 @@
 // The page of the walk: one translation through the whole model, played by the app's component.
 
 import showWalk from "./components/walk/main.js";
+import { markupOf } from "./files.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
@@ -10,7 +11,7 @@ const GROUPS = { "encoder self": "encoder-self", "decoder self": "decoder-self",
 const page = readPage();
 const { data, part } = page;
 const parentElement = part("walk").attachShadow({ mode: "open" });
-parentElement.innerHTML = part("markup").innerHTML;
+parentElement.innerHTML = await markupOf("walk");
 const now = { key: "", walk: null, before: null, off: [], at: "" };
 let translator = null;
 

@@ -2,7 +2,7 @@
 
 import { attentionWeights, openingHead, separatorsOf } from "./attention.js";
 import { frame, makeSections } from "./files.js";
-import { sinusoids } from "./model.js";
+import { logSum, sinusoids } from "./model.js";
 
 const SHOWN = 8; // words of a choice
 const THUMBNAIL = 24;
@@ -77,11 +77,10 @@ function attentionOf(site, call, { rows, columns, heads, size }, values, state) 
 
 /** The likeliest words after a token, the chosen one among them, and the probability of any. */
 function choiceOf(logits, chosen, nameOf) {
-  const most = logits.reduce((largest, value) => Math.max(largest, value), -Infinity);
-  const total = logits.reduce((sum, value) => sum + Math.exp(value - most), 0);
+  const sum = logSum(logits);
   const numbers = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]).slice(0, SHOWN);
   if (!numbers.includes(chosen)) numbers[SHOWN - 1] = chosen;
-  const probability = (number) => Math.fround(Math.exp(logits[number] - most) / total);
+  const probability = (number) => Math.fround(Math.exp(logits[number] - sum));
   return { numbers, words: numbers.map(nameOf), logits: numbers.map((number) => logits[number]), chosen: nameOf(chosen), probability, number: chosen };
 }
 

@@ -34,7 +34,7 @@ const onItsWay = (address) => document.head.querySelector(`script[src="${full(ad
 
 /** Have it fetched in a quiet moment, but not read yet. */
 function fetchEarly(address) {
-  (globalThis.requestIdleCallback ?? setTimeout)(() => plotly ?? prefetch(address));
+  (globalThis.requestIdleCallback ?? setTimeout)(() => plotly ?? globalThis.Plotly ?? prefetch(address));
 }
 
 function prefetch(address) {
