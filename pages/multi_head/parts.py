@@ -33,7 +33,7 @@ from viz_core.lessons.multi_head import (
     variant,
     walk_residual,
 )
-from viz_core.maps.contributions import shares_of_call
+from viz_core.maps.contributions import ContributionKind, shares_of_call
 from viz_core.pretrained.samples import sentence
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
@@ -174,10 +174,11 @@ def main_figure(chapter: Chapter, layer_inputs: LayerInputs, broken: str, settin
 
 
 def open_head(chapter: Chapter, layer_inputs: LayerInputs) -> int:
-    """Return the number of the head that is open in the attention view, which holds it in the URL."""
+    """Return the number of the head that is open in the attention view: that in the URL, else the clearest."""
     found = re.fullmatch(r"heads\.0\.(\d{1,3})", st.query_params.get(chapter.controls.key("head"), ""))
-    head = int(found[1]) if found else 0
-    return head if head < layer_inputs.num_heads else 0
+    if found and int(found[1]) < layer_inputs.num_heads:
+        return int(found[1])
+    return (_maps(chapter, layer_inputs).clearest or (0, 0))[1]
 
 
 def _row_error(layer_inputs: LayerInputs, setting: str) -> float:
@@ -185,14 +186,13 @@ def _row_error(layer_inputs: LayerInputs, setting: str) -> float:
     return float((weights.sum(dim=-1) - 1).abs().max())
 
 
-def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
+def _maps(chapter: Chapter, layer_inputs: LayerInputs, contribution_kind: ContributionKind = "") -> MapGroup:
     labels = chapter.words.group("view")
     names = layer_inputs.tokens.labels
-    contribution_kind = chapter.contributions_choice()
     call = layer_inputs.steps.call
     if contribution_kind:
         call = shares_of_call(call, layer_inputs.layer.W_o, in_lengths=contribution_kind == "lengths")
-    group = MapGroup(
+    return MapGroup(
         "heads",
         labels["heads"],
         labels["tokens"],
@@ -202,6 +202,11 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
         (call,),
         rows_sum_to_one=contribution_kind != "lengths",
     )
+
+
+def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
+    contribution_kind = chapter.contributions_choice()
+    group = _maps(chapter, layer_inputs, contribution_kind)
     chapter.attention_view(
         (group,),
         run_source=lambda: RunSource.of_recording((group,)),

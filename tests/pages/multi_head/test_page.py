@@ -7,9 +7,10 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, claim_names, texts
+from tests.pages.reading import badges, claim_names, components, texts
 from tests.visits import Visits
 from viz_core.lessons.multi_head import multi_head_cost
+from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "multi-head"
@@ -47,6 +48,13 @@ def test_every_tensor_can_be_looked_into(visits: Visits, stage: str) -> None:
     app = visits(CHAPTER, **FRESH | {"mh-stage": stage, "mh-head": "heads.0.2"})
     in_heads = stage in {"Q in heads", "Scores", "Attention weights"}
     assert any("Head 3 of 8" in caption.value for caption in app.caption) is in_heads
+
+
+def test_the_head_that_opens_is_the_one_that_sections_look_into(visits: Visits) -> None:
+    app = visits(CHAPTER, **{"open-all": "true", "mh-stage": "Scores"})
+    opened = unframe(components(app, "attention_view")[0].bytes)[0]["state"]["head"]
+    assert opened > 0
+    assert any(f"Head {opened + 1} of 8" in caption.value for caption in app.caption)
 
 
 def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) -> None:
