@@ -130,9 +130,10 @@ $(VENV)/.bench: requirements-bench.txt $(VENV)/.dev
 load: $(VENV)/.dev
 	$(BIN)/python -m benchmarks.load $(ARGS)
 
-# All attacks with many cases; writes the measurements of docs/security.md.
+# Attacks on a server, its models, pictures, sounds and messages, with many cases; writes the tables of docs/security.md.
+# It takes 6 minutes on two idle cores; `pytest -m attack` tries all attacks with few cases.
 attacks: $(VENV)/.peers
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attacks
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.attacks tests/attacks $(addprefix tests/viz_core/,hub/test_attacks.py images sounds view)
 
 # Test the app on Ray Serve on this machine, with a replica that is killed.
 serve-test: $(VENV)/.serve
