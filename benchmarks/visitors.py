@@ -10,6 +10,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from streamlit.proto.BackMsg_pb2 import BackMsg
+from streamlit.proto.Common_pb2 import DoubleArray
 from streamlit.proto.Element_pb2 import Element
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
@@ -30,7 +31,7 @@ class Shown:
     inputs: dict[str, str] = field(default_factory=dict)  # ids of lines to type in
     buttons: dict[str, str] = field(default_factory=dict)
     failed: list[str] = field(default_factory=list)
-    sliders: list[str] = field(default_factory=list)
+    sliders: dict[str, str] = field(default_factory=dict)
     ids: list[str] = field(default_factory=list)  # of every control there is
     controls: list[tuple[str, Any]] = field(default_factory=list)  # kind and message of those with values
     fragments: dict[str, str] = field(default_factory=dict)  # by the id of a control: the part that it runs again
@@ -39,7 +40,12 @@ class Shown:
 
     def keeping_controls(self) -> Shown:
         """What is there when a part begins to run again: of the rest the controls."""
-        return Shown(inputs={**self.inputs}, buttons={**self.buttons}, fragments={**self.fragments})
+        return Shown(
+            inputs={**self.inputs},
+            buttons={**self.buttons},
+            sliders={**self.sliders},
+            fragments={**self.fragments},
+        )
 
     def take(self, element: Element, fragment: str = "") -> None:
         """Count one element in, which a fragment drew if one is named."""
@@ -57,7 +63,7 @@ class Shown:
         elif kind == "button":
             self.buttons[element.button.label] = element.button.id
         elif kind == "slider":
-            self.sliders.append(element.slider.id)
+            self.sliders[element.slider.label] = element.slider.id
         elif kind == "exception":
             self.failed.append(element.exception.type)
         if kind in _WITH_VALUES:
@@ -95,6 +101,12 @@ class Visitor:
         """
         key = self.shown.inputs[label]
         self._widgets[key] = WidgetState(id=key, string_value=text)
+        return await self._run(key)
+
+    async def move(self, label: str, value: float) -> Shown:
+        """Move a slider with one handle. Raises KeyError as `type` does."""
+        key = self.shown.sliders[label]
+        self._widgets[key] = WidgetState(id=key, double_array_value=DoubleArray(data=[value]))
         return await self._run(key)
 
     async def click(self, label: str) -> Shown:

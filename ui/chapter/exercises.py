@@ -56,6 +56,12 @@ class Exercises(Content):
             if chosen and reveal is not None:
                 reveal()
 
+    def marks_answer(self, name: str, marks: Marks) -> bool:
+        """Whether a figure shows the marks of the answer: the reader has chosen, and the controls are set for it."""
+        values = {self.controls.key(setting): value for setting, value in marks.after.items()}
+        chosen = bool(st.query_params.get(self._key(name)))
+        return chosen and all(st.session_state.get(key) == value for key, value in values.items())
+
     def takeaways(self) -> None:
         """Draw what to remember, folded until the page's first prediction is made: it may say what that is about."""
         guessed = self._explained is None or bool(st.query_params.get(self._key(self._explained)))

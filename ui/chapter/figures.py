@@ -74,13 +74,12 @@ class Figures(Content):
             **self.common.group("heatmap"),
         }
 
-        def draw() -> None:
-            mount_heatmap(key=f"heatmap-{name}", data=encode_heatmap(resolve(heatmap), words, self.words.language))
-
+        key, language = f"heatmap-{name}", self.words.language
         if callable(heatmap):
-            self.parts.lazy(f"heatmap-{name}", draw, height)
+            made = heatmap
+            self.parts.lazy(key, lambda: mount_heatmap(key=key, data=encode_heatmap(made(), words, language)), height)
         else:
-            draw()
+            mount_heatmap(key=key, data=encode_heatmap(heatmap, words, language))
         self.guidance(name, **values)
 
     def _alt(self, words: Words, name: str, values: dict[str, object]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import math
 import re
 
@@ -9,6 +10,7 @@ import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
+from benchmarks.visitors import Shown, visit
 from tests.browser.page_checks import box_of, chart, scroll_to
 from ui.text.numbers import localised
 from viz_core.attention import gaussian, nadaraya_watson
@@ -72,6 +74,37 @@ def test_a_row_of_the_table_sets_its_clocks(page: Page, app_url: str) -> None:
             ends = [[x + side * 6 * math.sin(angle), y - side * 6 * math.cos(angle)] for side in (1, -1)]
             hand, opposite = stage.locator("canvas[data-part=marks]").evaluate(INKED, ends)
             assert hand > 100 > opposite
+
+
+def test_a_slider_sends_its_table_alone(app_url: str) -> None:
+    """In messages: less than half of those of the page, and of their bytes."""
+
+    async def moved() -> tuple[Shown, Shown]:
+        async with visit(app_url, timezone="Europe/Paris") as visitor:
+            opened = await visitor.open("sinusoidal-encoding")
+            return opened, await visitor.move("Positions n", 61)
+
+    opened, answer = asyncio.run(moved())
+    assert not answer.failed
+    assert answer.messages < opened.messages / 2
+    assert answer.size < opened.size / 2
+
+
+def test_open_sections_and_marks_follow_the_table(page: Page, app_url: str) -> None:
+    """The answer is marked on the table that it is about, and on no other."""
+    page.goto(f"{app_url}/sinusoidal-encoding?se-guess-similar=2")
+    ring, slider = page.locator(".marks .ring"), page.locator('input[aria-label="Positions n"]')
+    expect(ring).to_have_count(1)
+    for key, rings in (("ArrowRight", 0), ("ArrowRight", 0), ("ArrowLeft", 0), ("ArrowLeft", 1)):
+        slider.press(key)
+        expect(ring).to_have_count(rings)
+    page.locator(".st-key-section-curves summary").click()
+    curves = chart(page, "curves")
+    expect(curves.get_by_label(re.compile("along 60 positions"))).to_be_attached()
+    slider.press("ArrowRight")
+    expect(curves.get_by_label(re.compile("along 61 positions"))).to_be_attached()
+    expect(page.locator(".heatmap .stage").first).to_have_attribute("data-rows", "61")
+    expect(page).to_have_url(re.compile(r"se-n=61\b"))
 
 
 CLOSER = "pe-section=One+scheme%2C+closer"
