@@ -18,10 +18,12 @@ from pages.linear_attention.figures import (
     recall_figure,
     state_figure,
 )
+from serving.requests.models import NoModel
 from ui.blocks.over_picture import signed_image
 from ui.blocks.stopwatch import LiveTraining, stopwatch, training
 from ui.chapter.chapter import Chapter
-from ui.compute.slots import cached, is_hosted
+from ui.compute.models import evaluate_model
+from ui.compute.slots import is_hosted
 from ui.text.numbers import localised
 from ui.widgets.choices import Mark, Marks
 from viz_core.attention.linear import retention_decay
@@ -238,7 +240,6 @@ def erase_and_write(chapter: Chapter, layer: Layer) -> None:
 
 
 _ROW = 35  # pixels of a row of Streamlit's tables
-_layers = cached(message="measuring")(model_layers)
 
 
 def models(chapter: Chapter) -> None:
@@ -256,7 +257,7 @@ def _table(chapter: Chapter) -> None:
             words["layers"]: each.layers,
             words["linear-layers"]: each.linear,
         }
-        for each in _layers()
+        for each in evaluate_model(NoModel(), model_layers)  # where transformers is loaded, which takes seconds
     ]
     st.dataframe(pd.DataFrame(rows), hide_index=True, height="content")
 

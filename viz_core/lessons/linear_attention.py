@@ -173,7 +173,7 @@ class ModelLayers(NamedTuple):
     linear: int
 
 
-def model_layers() -> tuple[ModelLayers, ...]:
+def model_layers(_no_model: None = None) -> tuple[ModelLayers, ...]:
     """Return the layers of every model of `CONFIGURATIONS`, counted in `layer_types` of its default configuration."""
     rows = []
     for model, (module, name, rule) in CONFIGURATIONS.items():
