@@ -52,6 +52,7 @@ def test_strangers_see_no_details_and_send_little() -> None:
     alone = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
     assert alone["client"]["showErrorDetails"] == "none"
     assert alone["server"]["maxUploadSize"] <= 10
+    assert alone["server"]["fileWatcherType"] == "none"
 
 
 def test_the_environment_comes_first() -> None:
