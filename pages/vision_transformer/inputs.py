@@ -18,10 +18,8 @@ from serving.requests.models import ModelSpec, ShippedClassifier
 from serving.requests.request import Picture
 from serving.requests.shipped import ClassificationRequest
 from ui.chapter.chapter import Chapter
-from ui.compute.models import evaluate_model, runner
+from ui.compute.models import evaluate_model
 from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
-from ui.compute.slots import is_hosted, load_or_stop
-from ui.text.markdown import escape
 from ui.text.model_card import class_label
 from ui.text.translations import explain
 from ui.widgets.component import component
@@ -90,12 +88,17 @@ class Chosen(NamedTuple):
 def choose_model(chapter: Chapter) -> Chosen | None:
     """Read the model and the kind of picture from the controls; None, with a message, without a model."""
     name = _choose_model(chapter)
-    loaded = _load(chapter, name) if name else None
-    if loaded is None:
+    if name is None:
         return None
-    drawable = ("draw",) if loaded[1].filters.shape[1] == 1 else ()
+    try:
+        model = picture_model(name)
+        facts = evaluate_model(model, picture_facts)
+    except ValueError as error:  # no such model, a broken file, or an absent device: each says so
+        st.error(explain(error), icon=":material/inventory_2:")
+        return None
+    drawable = ("draw",) if facts.filters.shape[1] == 1 else ()
     source = str(chapter.controls.choice("source", ("sample", "upload", "camera", *drawable), "sample"))
-    return Chosen(*loaded, source)
+    return Chosen(model, facts, source)
 
 
 def choose_picture(chapter: Chapter, chosen: Chosen) -> PictureInputs | None:
@@ -122,18 +125,6 @@ def _choose_model(chapter: Chapter) -> str | None:
         st.info(chapter.words("no-model"), icon=":material/inventory_2:")
         return None
     return str(chapter.controls.choice("model", tuple(names), lab or names[0]))
-
-
-def _load(chapter: Chapter, name: str) -> tuple[ModelSpec[PictureModel], PictureFacts] | None:
-    try:
-        model = picture_model(name)
-        if not is_hosted():  # there, models are read in a slot, under its limits
-            with st.spinner(chapter.words("loading", model=escape(name.removeprefix(LAB)))):
-                load_or_stop(lambda: runner().load(model))
-        return model, evaluate_model(model, picture_facts)
-    except ValueError as error:  # no such model, a broken file, or an absent device: each says so
-        st.error(explain(error), icon=":material/inventory_2:")
-    return None
 
 
 def _sample(chapter: Chapter, grey: bool) -> Picture:
