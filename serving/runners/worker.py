@@ -128,13 +128,13 @@ def start(shared: c_byte) -> None:
     if settings().hosted:
         configure_logging()
     if can_fork():
-        _limit_memory(2 * (settings().model_memory or usable_memory()) + _FOR_RUNS)
+        _limit_memory(3 * (settings().model_memory or usable_memory()) + _FOR_RUNS)
     _shared[:] = [shared]
     threading.Thread(target=_exit_with_pool, daemon=True).start()
 
 
 def _limit_memory(growth: int) -> None:
-    """Have the system give this process so many more bytes at most: a model's file, its weights, and its runs."""
+    """Have the system give this process so many more bytes at most: a model, the next with its file, and runs."""
     import resource  # not on Windows
 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
