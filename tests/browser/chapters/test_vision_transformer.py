@@ -140,18 +140,21 @@ def pointed_at(page: Page) -> tuple[int, int, float]:
 def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:
     """Point somewhere between the left and right, top and bottom of the map."""
     box = box_of(stage_of(page))
-    x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + 8 + down * (box["height"] - 60)
+    top = float((stage_of(page).get_attribute("data-area") or "").split()[1])  # above it are the clocks
+    x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + top + down * (box["height"] - top - 52)
     page.mouse.move(x, y)
     return pointed_at(page)
 
 
 def expect_rows_in_their_colours(stage: Locator) -> None:
     """Row 0 is 0, 1, 0, 1, ...: pale and dark red in turn."""
+    top = float((stage.get_attribute("data-area") or "").split()[1])  # above it are the clocks
     row = stage.locator("canvas").first.evaluate(
-        """canvas => {
-            const { data, width } = canvas.getContext("2d").getImageData(0, 8, canvas.width, 1);
+        """(canvas, top) => {
+            const { data, width } = canvas.getContext("2d").getImageData(0, top * devicePixelRatio + 2, canvas.width, 1);
             return Array.from({ length: width }, (_, x) => [...data.slice(4 * x, 4 * x + 4)]);
-        }"""
+        }""",
+        top,
     )
     # Opaque and not the grey of a label.
     cells = [
