@@ -151,7 +151,8 @@ def expect_rows_in_their_colours(stage: Locator) -> None:
     top = float((stage.get_attribute("data-area") or "").split()[1])  # above it are the clocks
     row = stage.locator("canvas").first.evaluate(
         """(canvas, top) => {
-            const { data, width } = canvas.getContext("2d").getImageData(0, top * devicePixelRatio + 2, canvas.width, 1);
+            const below = top * devicePixelRatio + 2;
+            const { data, width } = canvas.getContext("2d").getImageData(0, below, canvas.width, 1);
             return Array.from({ length: width }, (_, x) => [...data.slice(4 * x, 4 * x + 4)]);
         }""",
         top,
