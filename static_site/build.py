@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import shutil
 from pathlib import Path
 
@@ -79,7 +80,8 @@ def _add_scripts(files: SiteFiles) -> None:
     components = sorted(RECORDED_COMPONENTS | {"drawing", "linked_sentences", "review", "walk"})
     for part in components:
         component = read_component(part)
-        files.add(f"components/{part}/view.html", f"<style>{component.style}</style>{component.markup}")
+        markup = json.dumps(f"<style>{component.style}</style>{component.markup}")
+        files.add(f"components/{part}/view.js", f"export default {markup};")
     for part in (*components, "shared"):
         for path in sorted((COMPONENTS / part).glob("*.js")):
             files.add(f"components/{part}/{path.name}", path.read_bytes())

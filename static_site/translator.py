@@ -119,7 +119,7 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
         own: data of the translator's page, whose model this page runs.
     """
     chapter, text = load_words("walk", words.language), words.of("translation", WALK_EXAMPLE)
-    spoken: dict[str, Any] = {
+    texts: dict[str, Any] = {
         "words": {name: word for name, word in walk_words(chapter).items() if name not in _EDIT},
         "links": {
             stage: (f"{PAGES.get(link[2:], link[2:])}.html", title)
@@ -128,9 +128,9 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
         "language": words.language,
     }
     walk = walk_translation(translator, text)
-    first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, 0), edits=(), before=None, **spoken)
+    first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, 0), edits=(), before=None, **texts)
     data = common_data(words, PROBLEMS) | {
-        "spoken": spoken,
+        "texts": texts,
         "example": text,
         "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
         **{name: own[name] for name in ("files", "sizes", "heads")},

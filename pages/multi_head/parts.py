@@ -178,7 +178,7 @@ def open_head(chapter: Chapter, layer_inputs: LayerInputs) -> int:
     found = re.fullmatch(r"heads\.0\.(\d{1,3})", st.query_params.get(chapter.controls.key("head"), ""))
     if found and int(found[1]) < layer_inputs.num_heads:
         return int(found[1])
-    return (_maps(chapter, layer_inputs).clearest or (0, 0))[1]
+    return (_maps(chapter, layer_inputs, chapter.contribution_kind()).clearest or (0, 0))[1]
 
 
 def _row_error(layer_inputs: LayerInputs, setting: str) -> float:

@@ -127,19 +127,24 @@ def start(shared: c_byte) -> None:
     torch.set_num_threads(1)
     if settings().hosted:
         configure_logging()
-    if can_fork():
-        _limit_memory(3 * (settings().model_memory or usable_memory()) + _FOR_RUNS)
+    if can_fork() and not torch.accelerator.is_available():  # whose drivers reserve far more than they use
+        limit_memory(3 * (settings().model_memory or usable_memory()) + _FOR_RUNS)
     _shared[:] = [shared]
     threading.Thread(target=_exit_with_pool, daemon=True).start()
 
 
-def _limit_memory(growth: int) -> None:
-    """Have the system give this process so many more bytes at most: a model, the next with its file, and runs."""
+def limit_memory(growth: int) -> None:
+    """Have the system give this process so many more bytes at most: a model, the next with its file, and runs.
+
+    A lower limit that the system has stays.
+    """
     import resource  # not on Windows
 
     pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[0])
     most = pages * resource.getpagesize() + growth
-    resource.setrlimit(resource.RLIMIT_AS, (most, resource.getrlimit(resource.RLIMIT_AS)[1]))
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    if all(limit == resource.RLIM_INFINITY or most < limit for limit in (soft, hard)):
+        resource.setrlimit(resource.RLIMIT_AS, (most, hard))
 
 
 def run(packed: bytes) -> bytes:

@@ -1,11 +1,10 @@
 // A page that shows a component of the app with recorded data: the sentence of the index, the questions of the review.
 
-import { markupOf } from "./files.js";
 import { keepSite, readPage } from "./page.js";
 
 const { data, part } = readPage();
 const parentElement = part("component").attachShadow({ mode: "open" });
-parentElement.innerHTML = await markupOf(data.component);
+parentElement.innerHTML = (await import(`./components/${data.component}/view.js`)).default;
 const { default: show } = await import(`./components/${data.component}/main.js`);
 show({ data: new TextEncoder().encode(JSON.stringify(data.shown)), parentElement });
 document.documentElement.dataset.ready = "true";

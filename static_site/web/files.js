@@ -52,9 +52,6 @@ async function readCounting(response, arrived) {
 /** Bytes that gzip compressed: packed by the build, because many hosts compress nothing. */
 export const unzip = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
 
-/** HTML and style of a component of the app. */
-export const markupOf = async (name) => (await fetch(new URL(`components/${name}/view.html`, ROOT))).text();
-
 /** Arrays one after the other, each at a multiple of 4; `add` gives the offset of one. */
 export function makeSections() {
   const arrays = [];

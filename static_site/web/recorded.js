@@ -1,7 +1,7 @@
-// A chapter whose figures are recorded: sliders choose the frame, and what differs from the frame before is drawn again. Their
-// places stand in the address, and their values in the link to the app.
+// A chapter whose figures are recorded: sliders choose the frame, and what differs from the frame before is drawn again. The
+// address holds their places, and the link to the app their values.
 
-import { loadFile, markupOf, unzip } from "./files.js";
+import { loadFile, unzip } from "./files.js";
 import { keepSite, readPage } from "./page.js";
 
 const page = readPage();
@@ -23,7 +23,7 @@ async function makePart({ component, row, fold, html, inPage, open }) {
   if (component) {
     const node = Object.assign(document.createElement("div"), { className: "component" });
     const parent = inPage ? node : node.attachShadow({ mode: "open" });
-    parent.innerHTML = await markupOf(component);
+    parent.innerHTML = (await import(`./components/${component}/view.js`)).default;
     const { default: show } = await import(`./components/${component}/main.js`);
     const nothing = () => {};
     return { node, show: ({ data: bytes }) => show({ data: bytes, parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };

@@ -3,13 +3,13 @@
 import { NEARBY, attentionWeights, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
-import { frame, makeSections, markupOf } from "./files.js";
+import markup from "./components/attention_view/view.js";
+import { frame, makeSections } from "./files.js";
 
 const VERSION = 3;
 const MAX_TOKENS = 512; // on a side of a map that is sent whole
 const THUMBNAIL = 64;
 const MAX_PINS = 64;
-const MARKUP = await markupOf("attention_view");
 const DATA = JSON.parse(document.getElementById("data").textContent);
 
 /**
@@ -97,7 +97,7 @@ function ofMap({ info, words, mapOf }, register, kind, heads, how, unit) {
 export function makeView(host, data, language, { onSwitch, onOpen }, display = {}) {
   const first = { ...data.display, ...display };
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
-  parentElement.innerHTML = MARKUP;
+  parentElement.innerHTML = markup;
   const now = { groups: [], state: null, stamp: 0, off: new Set() };
 
   const send = (requests, known, message) => {

@@ -2,8 +2,9 @@
 
 import { decode, openClassifier } from "./classifier.js";
 import draw from "./components/drawing/main.js";
+import markup from "./components/drawing/view.js";
 import { element } from "./components/shared/elements.js";
-import { markupOf, ROOT } from "./files.js";
+import { ROOT } from "./files.js";
 import { InputError } from "./model.js";
 import { showWhole, startPage } from "./model_page.js";
 import { readPage } from "./page.js";
@@ -121,7 +122,7 @@ sampleField.addEventListener("change", change(() => ({ sample: sampleField.value
 upload.addEventListener("change", run);
 
 const parentElement = part("drawing").attachShadow({ mode: "open" });
-parentElement.innerHTML = await markupOf("drawing");
+parentElement.innerHTML = markup;
 const setStateValue = (_, address) => {
   drawing = address ? new Blob([Uint8Array.from(atob(address.split(",")[1]), (sign) => sign.charCodeAt(0))], { type: "image/png" }) : null;
   run();

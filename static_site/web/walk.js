@@ -1,7 +1,7 @@
 // The page of the walk: one translation through the whole model, played by the app's component.
 
 import showWalk from "./components/walk/main.js";
-import { markupOf } from "./files.js";
+import markup from "./components/walk/view.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
@@ -11,7 +11,7 @@ const GROUPS = { "encoder self": "encoder-self", "decoder self": "decoder-self",
 const page = readPage();
 const { data, part } = page;
 const parentElement = part("walk").attachShadow({ mode: "open" });
-parentElement.innerHTML = await markupOf("walk");
+parentElement.innerHTML = markup;
 const now = { key: "", walk: null, before: null, off: [], at: "" };
 let translator = null;
 
@@ -29,7 +29,7 @@ function headOf([, site, head]) {
 
 function send(block) {
   const { key, walk, before, off, at } = now;
-  const bytes = encodeWalk(walk, { key, block, edits: off.map(editOf), before, ...data.spoken, state: at, about: data });
+  const bytes = encodeWalk(walk, { key, block, edits: off.map(editOf), before, ...data.texts, state: at, about: data });
   showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue });
 }
 

@@ -124,9 +124,13 @@ class Figures(Content):
 
     def contributions_choice(self) -> ContributionKind:
         """What the maps show: weights, contributions as shares of a row, or contributions as lengths on one scale."""
-        chosen = self.controls.choice("quantity", ("weights", "carried", "lengths"), "weights")
+        self.controls.choice("quantity", ("weights", "carried", "lengths"), "weights")
+        return self.contribution_kind()
+
+    def contribution_kind(self) -> ContributionKind:
+        """What was chosen there, for what is drawn elsewhere on the page."""
         kinds: dict[str, ContributionKind] = {"carried": "carried", "lengths": "lengths"}
-        return kinds.get(chosen, "")
+        return kinds.get(st.session_state.get(self.controls.key("quantity"), ""), "")
 
     def guidance(self, name: str, **values: object) -> None:
         """Draw what to look for in a figure (`look.NAME`), if there is such a section."""

@@ -208,7 +208,8 @@ class AttentionCall(OfSource):
         )
         across = slice(columns.start, columns.stop, columns.step)
         with without_autocast(self.source.tensors()):
-            tile = torch.empty(self.source.shape[0], len(heads), len(rows), len(columns))
+            size = (self.source.shape[0], len(heads), len(rows), len(columns))
+            tile = torch.empty(size, dtype=torch.float32)
             for some, block in map_blocks(self.source, heads, rows):
                 i, j = (some.start - heads.start) // heads.step, (block.start - rows.start) // rows.step
                 part = tile[:, i : i + some.stop - some.start, j : j + len(range(self.num_queries)[block])]

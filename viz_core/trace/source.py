@@ -190,6 +190,7 @@ class Projected(StoredTensors):
         if self.causal and not is_whole:
             past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(visible))[None, None]
             mask = past if mask is None else mask & past
+        tile = None if out is None else out[..., :visible]
         weights = attention_weights(
             self.queries[:, heads, queries],
             (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :visible],
@@ -199,12 +200,14 @@ class Projected(StoredTensors):
             softcap=self.softcap,
             edit=edit,
             causal=is_whole,
-            out=None if out is None else out[..., :visible],
+            out=tile,
         )
-        if out is not None:
-            out[..., visible:] = 0
-            return out
-        return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
+        if out is None or tile is None:
+            return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
+        if weights is not tile:  # of another type
+            tile[...] = weights
+        out[..., visible:] = 0
+        return out
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
         """Return the edit of the scores of these heads; None without any."""
@@ -282,7 +285,7 @@ def with_texts(source: Source, site: str | None) -> Source:
 
 def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
     """Write the weights of these heads and queries to `out`."""
-    if type(source) is Projected and out.device == source.queries.device and source.queries.itemsize <= out.itemsize:
+    if type(source) is Projected and out.device == source.queries.device:
         source._weights(heads, queries, source._edit(range(source.shape[1])[heads], queries), out)
     else:
         out[...] = source.rows(heads, queries)
@@ -293,12 +296,12 @@ def map_blocks(source: Source, heads: range, rows: range) -> list[tuple[slice, s
 
     Of queries and keys, all rows of few heads; with a causal mask few rows of many heads, without their later keys.
     """
-    few = len(heads) if heads.step == 1 else 1
+    most = max(1, len(heads)) if heads.step == 1 else 1
     if type(source) is Projected:
         height = min(_CAUSAL_ROWS, len(rows)) if source.causal else len(rows)
-        few = max(1, min(few, _BLOCK_SCORES // max(1, source.shape[0] * source.shape[3] * height)))
-    blocks = row_blocks(source, rows, few)
-    return [(slice(first, min(first + few, heads.stop)), block) for first in heads[::few] for block in blocks]
+        most = max(1, min(most, _BLOCK_SCORES // max(1, source.shape[0] * source.shape[3] * height)))
+    blocks = row_blocks(source, rows, most)
+    return [(slice(first, min(first + most, heads.stop)), block) for first in heads[::most] for block in blocks]
 
 
 def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:

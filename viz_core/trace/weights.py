@@ -38,7 +38,7 @@ def attention_weights(
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
         edit: applied to the scores last, before the softmax: an intervention.
-        out: where the weights are written, without gradients.
+        out: where the weights are written, if they fit: of their type, without gradients. They are returned anyway.
 
     Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
     query heads (Ainslie 2023, section 2.2).
@@ -70,6 +70,8 @@ def attention_weights(
         scores[..., last].masked_fill_(~past, -torch.inf)
     if edit is not None:
         scores = edit(scores)
+    if out is not None and (out.dtype != scores.dtype or scores.requires_grad):  # an edit may change both
+        out = None
     return torch.softmax(scores, dim=-1, out=out) if none_empty else row_softmax(scores, out)
 
 

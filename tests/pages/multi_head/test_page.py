@@ -50,10 +50,11 @@ def test_every_tensor_can_be_looked_into(visits: Visits, stage: str) -> None:
     assert any("Head 3 of 8" in caption.value for caption in app.caption) is in_heads
 
 
-def test_the_head_that_opens_is_the_one_that_sections_look_into(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"open-all": "true", "mh-stage": "Scores"})
+@pytest.mark.parametrize(("quantity", "head"), [("Attention weights", 3), ("contributions", 4), ("lengths", 1)])
+def test_the_head_that_opens_is_the_one_that_sections_look_into(visits: Visits, quantity: str, head: int) -> None:
+    app = visits(CHAPTER, **{"open-all": "true", "mh-stage": "Scores", "mh-quantity": quantity})
     opened = unframe(components(app, "attention_view")[0].bytes)[0]["state"]["head"]
-    assert opened > 0
+    assert opened == head - 1
     assert any(f"Head {opened + 1} of 8" in caption.value for caption in app.caption)
 
 

@@ -214,6 +214,16 @@ def test_a_worker_has_a_limit_of_memory(pool: WorkerPool) -> None:
 
 
 @linux
+def test_a_lower_limit_of_the_system_stays() -> None:
+    limits = "import resource as r; from serving.runners.worker import limit_memory as limit; first = 64 << 30; "
+    limits += (
+        "r.setrlimit(r.RLIMIT_AS, (first, first)); limit(1 << 40); assert r.getrlimit(r.RLIMIT_AS) == (first, first); "
+    )
+    limits += "limit(1 << 30); soft, hard = r.getrlimit(r.RLIMIT_AS); assert soft < first == hard"
+    subprocess.run([sys.executable, "-c", limits], cwd=Path(__file__).parents[3], check=True)
+
+
+@linux
 @pytest.mark.attack("disorder")
 def test_the_fork_server_may_die_and_its_workers_are_replaced(pool: WorkerPool) -> None:
     before = pool.workers[0].execute("evaluate_model", NoModel(), process)

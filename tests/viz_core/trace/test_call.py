@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import itertools
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
@@ -33,6 +34,8 @@ from viz_core.trace import (
     site_of,
 )
 from viz_core.trace import source as recorded_module
+from viz_core.trace.edits import Edit, Positions
+from viz_core.trace.source import Direct
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -51,6 +54,42 @@ def test_every_tile_is_the_slice_of_the_full_map(case: str) -> None:
         sliced = sliced[..., row or slice(None), column or slice(None)]
         assert (tile.shape, tile.dtype) == (sliced.shape, sliced.dtype)
         assert ((tile - sliced).abs() <= 2e-7).all(), (head, row, column)  # a third of what assert_close takes
+
+
+@dataclass(frozen=True)
+class Farther(Edit):
+    """Scores less by the distance, in a type of its own, with or without a graph."""
+
+    dtype: torch.dtype = torch.float64
+
+    def scores(self, scores: Tensor, head: int, at: Positions) -> Tensor:
+        places = torch.arange(scores.shape[-1], dtype=self.dtype)
+        with torch.enable_grad():
+            slope = torch.full((), 0.3, dtype=self.dtype, requires_grad=self.dtype == torch.float32)
+            return scores.to(self.dtype) - slope * places
+
+
+@pytest.mark.parametrize("edited", [torch.float64, torch.float16, torch.float32])
+@pytest.mark.parametrize("default", [torch.float32, torch.float64, torch.bfloat16])
+def test_maps_are_float32_whatever_an_edit_or_the_default_type_is(edited: torch.dtype, default: torch.dtype) -> None:
+    torch.manual_seed(0)
+    queries, keys = torch.randn(2, 1, 2, 5, 4)
+    with intervene({"encoder.0.self": Farther(None, edited)}), record() as trace:
+        attend(queries, keys, keys, site="encoder.0.self")
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(default)
+    try:
+        found = trace[0].weights()
+    finally:
+        torch.set_default_dtype(before)
+    expected = (queries @ keys.mT / 2 - 0.3 * torch.arange(5)).softmax(dim=-1)
+    assert found.dtype == torch.float32
+    torch.testing.assert_close(found, expected, atol=2e-3 if edited == torch.float16 else 1e-6, rtol=0)
+
+
+def test_no_heads_give_an_empty_map() -> None:
+    call = AttentionCall("encoder.0.self", Direct(torch.full((1, 4, 5, 5), 0.2)))
+    assert call.weights(head=slice(4, None)).shape == (1, 0, 5, 5)
 
 
 @pytest.mark.parametrize("case", CASES)
