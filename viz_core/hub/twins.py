@@ -1,6 +1,7 @@
 """Copies of a model that share its weights, for a pass beside the recorded one, which leaves nothing behind."""
 
 import copy
+import functools
 from collections import OrderedDict
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -74,13 +75,15 @@ def shared_copy(
         library = (getattr(hook, "__module__", None) or type(hook).__module__).split(".")[0]
         return number not in hooks and (keep_foreign or library in _LIBRARIES)
 
-    plain = []
+    plain, others = list[nn.Module](), False
     for part in parts:
         if _is_stateless(part):
             memo[id(part)] = part
-        elif not _copies_itself(type(part)):
+        elif not _copies_itself(type(part)):  # type: ignore[arg-type]
             memo[id(part)] = type(part).__new__(type(part))
             plain.append(part)
+        else:
+            others = True
     for part in plain:  # most attributes are constants or empty: `deepcopy` takes five times as long
         attributes = vars(memo[id(part)])
         for name, value in part.__getstate__().items():
@@ -99,12 +102,10 @@ def shared_copy(
             else:
                 attributes[name] = copy.deepcopy(value, memo)
     twin = copy.deepcopy(model, memo)
-    for part in twin.modules():  # those that copy themselves
-        for name in _HOOKS:
-            registered = vars(part)[name]
-            for number, hook in list(registered.items()):
-                if not is_wanted(number, hook):
-                    del registered[number]
+    for registered in (vars(part)[name] for part in twin.modules() for name in _HOOKS) if others else ():
+        for number, hook in list(registered.items()):
+            if not is_wanted(number, hook):
+                del registered[number]
     return twin, memo
 
 
@@ -115,6 +116,7 @@ def _is_stateless(part: nn.Module) -> bool:
     return type(part) in _STATELESS and "forward" not in own and not any(own[name] for name in changeable)
 
 
+@functools.lru_cache(maxsize=1024)
 def _copies_itself(kind: type[nn.Module]) -> bool:
     """Whether a class has a rule of its own for copies of its modules."""
     rules = ("__new__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
