@@ -78,7 +78,7 @@ def test_the_vision_chapter(
     remote = shown(open_page("vision-transformer", **parameters))
     assert remote == local
     assert local[1]
-    assert {"load", "evaluate_model", "outline"} <= {question for question, _ in wire.received}
+    assert {"evaluate_model", "outline"} <= {question for question, _ in wire.received}
 
 
 def test_the_model_lab(open_page: OpenPage, remote_models: Callable[[], Wire]) -> None:

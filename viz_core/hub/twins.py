@@ -116,7 +116,7 @@ def _is_stateless(part: nn.Module) -> bool:
     return type(part) in _STATELESS and "forward" not in own and not any(own[name] for name in changeable)
 
 
-@functools.lru_cache(maxsize=1024)
+@functools.lru_cache(maxsize=256)
 def _copies_itself(kind: type[nn.Module]) -> bool:
     """Whether a class has a rule of its own for copies of its modules."""
     rules = ("__new__", "__reduce__", "__reduce_ex__", "__getstate__", "__setstate__")
