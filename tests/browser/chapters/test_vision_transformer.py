@@ -165,20 +165,6 @@ def expect_rows_in_their_colours(stage: Locator) -> None:
     assert sum(a != b for a, b in pairwise(cells)) == 31
 
 
-def test_what_is_below_a_picture_comes_and_goes_with_it(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/vision-transformer?vt-source=Upload")
-    below = page.locator(".st-key-exercise-bag, .st-key-deeper")
-    expect(page.locator("input[type=file]")).to_be_attached()
-    expect(below).to_have_count(0)
-    file = {"name": "a bag.png", "mimeType": "image/png", "buffer": encode(drawn_picture("bag"), "PNG")}
-    page.locator("input[type=file]").set_input_files(file)
-    expect(below).to_have_count(2)
-    click_patch(page, 2, 3)
-    expect(page).to_have_url(re.compile(r"pin=q\d+"))
-    page.get_by_role("button", name="Remove").click()
-    expect(below).to_have_count(0)
-
-
 def test_a_step_of_the_slider_makes_a_new_table_and_new_claims_and_opened_code_stays_in_the_link(
     page: Page, app_url: str
 ) -> None:
