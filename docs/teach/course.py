@@ -32,9 +32,8 @@ STATIC_PAGES = {
 """Pages of the site without a server by chapter, and what the app's parameters are called there."""
 _CHAPTERS = {path.parent.name: tomllib.loads(path.read_text("utf-8")) for path in ROOT.glob("pages/*/chapter.toml")}
 RECORDED = {
-    name.replace("_", "-"): {each["control"]: each["values"] for each in chapter["site"]}
+    name.replace("_", "-"): {each["control"]: each["values"] for each in chapter.get("site", ())}
     for name, chapter in _CHAPTERS.items()
-    if "site" in chapter
 }
 """The controls, and their values, whose figures the site has of a chapter."""
 _SHOWN_ANYWAY = {("present", "1"), ("present", "maps"), ("se-open-curves", "true"), ("w-model", "translator")}
@@ -80,8 +79,7 @@ def static_address(link: str) -> str | None:
     """Where the site without a server shows the same as this address in the app; None where it does not."""
     chapter, asked = urlsplit(link).path, dict(parse_qsl(urlsplit(link).query))
     file, names = STATIC_PAGES.get(chapter, ("", {}))
-    language = asked.pop("lang", "en")
-    recorded = RECORDED.get(chapter, {})
+    language, recorded = asked.pop("lang", "en"), RECORDED.get(chapter, {})
     chosen = dict(asked.items() - _SHOWN_ANYWAY)
     if recorded and all(value in recorded.get(key, ()) for key, value in chosen.items()):
         place = {key.partition("-")[2]: recorded[key].index(chosen[key]) for key in recorded if key in chosen}
@@ -130,8 +128,7 @@ def read_vote(lesson: Lesson, language: str) -> Vote:
         found = re.search(rf"^## exercise\.{exercise[1]}\s+(.+?)\n- \[", words, re.MULTILINE | re.DOTALL)
     if found is None or not wrong:
         raise ValueError(f"{lesson.name} ({language}) has no question with two answers to vote on")
-    question = found[1].strip()
-    return Vote(_plain(question[0].upper() + question[1:]), _plain(right), tuple(map(_plain, wrong)))
+    return Vote(_plain(found[1][0].upper() + found[1][1:].strip()), _plain(right), tuple(map(_plain, wrong)))
 
 
 def _plain(text: str) -> str:
@@ -144,9 +141,8 @@ def quiz(lesson: Lesson, language: str) -> str:
     vote = read_vote(lesson, language)
     labels = {f"answer-{number}": answer for number, answer in enumerate(vote.answers, 1)}
     right = next(name for name, answer in labels.items() if answer == vote.right)
-    choices = "".join(
-        f'<response_label ident="{name}">{_material(answer)}</response_label>' for name, answer in labels.items()
-    )
+    labelled = (f'<response_label ident="{name}">{_material(text)}</response_label>' for name, text in labels.items())
+    choices = "".join(labelled)
     exam = {"cc_profile": "cc.exam.v0p1", "qmd_assessmenttype": "Examination", "qmd_scoretype": "Percentage"}
     return (
         '<?xml version="1.0" encoding="UTF-8"?>\n'

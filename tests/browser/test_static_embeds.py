@@ -1,4 +1,4 @@
-"""Views of the static site in the frame of another page, and the credits that each of its pages has."""
+"""Views of the static site in the frame of another page, the credits of its pages, and downloads that are cut off."""
 
 from __future__ import annotations
 
@@ -7,10 +7,11 @@ import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
 
+import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.serving import ROOT
-from benchmarks.static_site import SUB_PATH
+from benchmarks.static_site import SUB_PATH, wait_until_ready
 from viz_core import load, view
 from viz_core.trace import intervene, off
 
@@ -88,3 +89,29 @@ def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path)
     assert len(pictures) == len(pages) >= 18
     assert all((folder / each).is_file() for each in pictures)
     assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")
+
+
+STEPS = ("*.wasm.gz", "weights.f16.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
+FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
+
+
+@pytest.mark.parametrize("name", ["transformer", "walk", "writer", "vision-transformer"])
+def test_a_failed_model_download_is_reported_and_retried(newcomer: Page, site: str, name: str) -> None:
+    """Whatever file of the model is cut off."""
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    steps = [f"**/{step}?*" for step in STEPS if name != "vision-transformer" or "tokenizer" not in step]
+    status = newcomer.get_by_role("status")
+    for step in steps:
+        newcomer.route(step, lambda route: route.abort())
+        newcomer.goto(f"{site}en/{name}.html")
+        expect(status).to_contain_text("could not be loaded. Check your connection, then try again")
+        expect(newcomer.locator(".view-host, [data-part=walk], .claims").first).to_be_hidden()
+        newcomer.unroute(step)
+        if step != steps[-1]:
+            newcomer.evaluate(FORGET)
+            newcomer.goto("about:blank")
+    newcomer.get_by_role("button", name="Try again").click()
+    wait_until_ready(newcomer)
+    expect(status).to_contain_text("ready")
+    expect(newcomer.get_by_role("button", name="Try again")).to_be_hidden()
+    expect(newcomer.locator(".view-host, [data-part=walk]").first).to_be_visible()

@@ -173,32 +173,6 @@ def test_a_page_runs_no_script_of_its_markup(alone: Page, site: str) -> None:
     assert alone.evaluate("() => window.ran === undefined")
 
 
-STEPS = ("*.wasm.gz", "weights.f16.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
-FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
-
-
-@pytest.mark.parametrize("name", ["transformer", "walk", "writer", "vision-transformer"])
-def test_a_failed_model_download_is_reported_and_retried(newcomer: Page, site: str, name: str) -> None:
-    """Whatever file of the model is cut off."""
-    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
-    steps = [f"**/{step}?*" for step in STEPS if name != "vision-transformer" or "tokenizer" not in step]
-    status = newcomer.get_by_role("status")
-    for step in steps:
-        newcomer.route(step, lambda route: route.abort())
-        newcomer.goto(f"{site}en/{name}.html")
-        expect(status).to_contain_text("could not be loaded. Check your connection, then try again")
-        expect(newcomer.locator(".view-host, [data-part=walk], .claims").first).to_be_hidden()
-        newcomer.unroute(step)
-        if step != steps[-1]:
-            newcomer.evaluate(FORGET)
-            newcomer.goto("about:blank")
-    newcomer.get_by_role("button", name="Try again").click()
-    wait_until_ready(newcomer)
-    expect(status).to_contain_text("ready")
-    expect(newcomer.get_by_role("button", name="Try again")).to_be_hidden()
-    expect(newcomer.locator(".view-host, [data-part=walk]").first).to_be_visible()
-
-
 BY_THE_MODEL = {
     "transformer": "atlas.model.translate(data.example)",
     "writer": "atlas.model.run(data.example, { newTokens: 12 })",

@@ -7,7 +7,7 @@ import re
 from playwright.sync_api import Page, expect
 
 
-def test_an_atom_highlights_what_it_attends_to_is_pinned_and_masked(page: Page, app_url: str) -> None:
+def test_keys_of_an_atom_are_highlighted_and_it_is_pinned_and_masked(page: Page, app_url: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{app_url}/atom-mapping")
     expect(page.locator("svg.panel").first).to_be_visible()
