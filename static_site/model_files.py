@@ -38,7 +38,7 @@ def empty_graph() -> bytes:
 
 @dataclass
 class WeightStore:
-    """The weights of one model: float16 exactly as its checkpoint has them, each tensor once.
+    """The weights of one model: exactly the float16 numbers of its checkpoint, each tensor once.
 
     Attributes:
         named: the model's tensors, by name; of several names for one tensor the first counts.
@@ -70,35 +70,58 @@ class WeightStore:
             self.size += length
         return self.places[name, transposed], length
 
-    @property
-    def stored(self) -> list[str]:
-        """Names of the tensors in the file, in their order."""
-        return [name for name in dict.fromkeys(name for name, _ in self.places) if name not in self.made]
+    def packed(self) -> tuple[bytes, str]:
+        """The stored tensors as one compressed file, and as JSON how the browser unpacks it.
 
-    def packed(self) -> bytes:
-        """The stored tensors as float16, compressed: first the lower bytes of all numbers, then the higher ones.
+        First float16 numbers: the lower bytes of all, then the higher ones. Then matrices on a grid: int8 q of all,
+        then int8 e of all rows.
 
         Raises:
             ValueError: if a tensor has numbers that float16 does not.
         """
-        parts = []
-        for name in self.stored:
+        halves, wholes, exponents = [np.empty(0, "<f2")], [np.empty(0, np.int8)], [np.empty(0, np.int8)]
+        tensors = []
+        for name in dict.fromkeys(sorted((name for name, _ in self.places), key=self.made.__contains__)):
+            tensor: dict[str, Any] = {"name": name, "shape": list(self.named[name].shape)}
+            tensor |= {"offset": self.places.get((name, False)), "transposed": self.places.get((name, True))}
+            tensors.append(tensor)
+            if name in self.made:
+                tensor["made"] = self.made[name]
+                continue
             values = self.named[name].detach().numpy()
             half = values.astype("<f2")
             if not np.array_equal(half.astype(np.float32), values):
                 raise ValueError(f"{name}: expected numbers that float16 has, got others")
-            parts.append(half.ravel())
-        planes = np.concatenate(parts).view(np.uint8).reshape(-1, 2).T
-        return gzip.compress(planes.tobytes(), 9, mtime=0)
+            if found := grid_of(half):
+                tensor["grid"] = True
+                wholes.append(found[0].ravel())
+                exponents.append(found[1])
+            else:
+                halves.append(half.ravel())
+        numbers = np.concatenate(halves)
+        planes = numbers.view(np.uint8).reshape(-1, 2).T
+        content = b"".join(part.tobytes() for part in (planes, *wholes, *exponents))
+        index = {"bytes": self.size, "halves": numbers.size, "tensors": tensors}
+        return gzip.compress(content, 9, mtime=0), json.dumps(index)
 
-    def index(self) -> str:
-        """What the browser needs to unpack the file, as JSON: each tensor's shape, and where it goes."""
-        tensors = []
-        for name in [*self.stored, *self.made]:
-            where = {"offset": self.places.get((name, False)), "transposed": self.places.get((name, True))}
-            made = {"made": self.made[name]} if name in self.made else {}
-            tensors.append({"name": name, "shape": list(self.named[name].shape)} | where | made)
-        return json.dumps({"bytes": self.size, "tensors": tensors}, indent=1)
+
+def grid_of(half: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
+    """Whole q (rows, columns) with |q| <= 127 and e (rows,), int8, where a float16 matrix is q 2^e; else None.
+
+    All numbers of float16 are multiples of 2^-24, its least subnormal one. The lowest bit that any multiple of a row
+    has gives the largest e that fits the row.
+    """
+    if half.ndim != 2 or not np.isfinite(half).all():
+        return None
+    multiples = np.ldexp(half.astype(np.float64), 24).astype(np.int64)
+    bits = np.bitwise_or.reduce(multiples, axis=1)
+    lowest = np.maximum(bits & -bits, 1)
+    whole = multiples // lowest[:, None]
+    if np.abs(whole).max() > 127:
+        return None
+    exponents = np.log2(lowest).astype(np.int8) - np.int8(24)
+    assert np.array_equal(np.ldexp(whole.astype(np.float64), exponents[:, None]), half)
+    return whole.astype(np.int8), exponents
 
 
 def export_graph(

@@ -57,10 +57,11 @@ def add_model(
 ) -> dict[str, Any]:
     """Add a model's graphs and weights, and other files of its folder by their names without .json.gz."""
     folder = f"models/{name}"
+    weights, index = store.packed()
     return {
         "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
-        "weights": files.add(f"{folder}/weights.f16.gz", store.packed()),
-        "index": files.add(f"{folder}/weights.json", store.index()),
+        "weights": files.add(f"{folder}/weights.gz", weights),
+        "index": files.add(f"{folder}/weights.json", index),
         **{each: files.add(f"{folder}/{each}.json.gz", compressed(content)) for each, content in others.items()},
     }
 

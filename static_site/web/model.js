@@ -45,19 +45,30 @@ async function startRuntime([program, empty]) {
   await session.release();
 }
 
-/** Weights as float32 where the graphs look for them, from float16 in two planes: all lower bytes, then all higher. */
-function unpackWeights(planes, { bytes, tensors }) {
+/**
+ * Weights as float32 where the graphs look for them (`packed` of static_site/model_files.py): from float16 in two planes, all lower
+ * bytes, then all higher; and from matrices of whole numbers, each row times its power of 2.
+ */
+export function unpackWeights(planes, { bytes, halves, tensors }) {
   const numbers = new Float32Array(bytes / 4);
-  const half = planes.length / 2;
-  const values = new Float16Array(Uint16Array.from({ length: half }, (_, i) => planes[i] | (planes[half + i] << 8)).buffer);
-  let at = 0;
-  for (const { shape, offset, transposed, made } of tensors) {
+  const values = new Float16Array(Uint16Array.from({ length: halves }, (_, i) => planes[i] | (planes[halves + i] << 8)).buffer);
+  const rows = tensors.reduce((sum, { grid, shape }) => sum + (grid ? shape[0] : 0), 0);
+  const whole = new Int8Array(planes.buffer, planes.byteOffset + 2 * halves, planes.length - 2 * halves - rows);
+  const exponents = new Int8Array(planes.buffer, planes.byteOffset + planes.length - rows, rows);
+  let [at, atWhole, atRow] = [0, 0, 0];
+  for (const { shape, offset, transposed, made, grid } of tensors) {
     const count = shape.reduce((product, side) => product * side, 1);
-    const tensor = made ? sinusoids(...made.sinusoids) : Float32Array.from(values.subarray(at, (at += count)));
+    let tensor;
+    if (made) tensor = sinusoids(...made.sinusoids);
+    else if (grid) {
+      const [first, columns] = [atRow, shape[1]];
+      tensor = Float32Array.from(whole.subarray(atWhole, (atWhole += count)), (q, i) => q * 2 ** exponents[first + Math.floor(i / columns)]);
+      atRow += shape[0];
+    } else tensor = Float32Array.from(values.subarray(at, (at += count)));
     if (offset !== null) numbers.set(tensor, offset / 4);
     if (transposed !== null) transpose(tensor, shape, numbers.subarray(transposed / 4, transposed / 4 + count));
   }
-  if (at !== half) throw new Error(`weights: expected ${half} numbers, got ${at}`);
+  if (at !== halves || atWhole !== whole.length) throw new Error(`weights: expected ${halves} and ${whole.length} numbers, got ${at} and ${atWhole}`);
   return new Uint8Array(numbers.buffer);
 }
 

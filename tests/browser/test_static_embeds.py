@@ -91,7 +91,7 @@ def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path)
     assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")
 
 
-STEPS = ("*.wasm.gz", "weights.f16.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
+STEPS = ("*.wasm.gz", "weights.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
 FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
 
 

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import gzip
 import io
+import json
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,6 +17,7 @@ from PIL import Image
 from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import SUB_PATH, packing, unpack, wait_until_ready
+from static_site.model_files import WeightStore
 from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits
 from ui.widgets.walk import encode_walk
 from viz_core.images.drawn import drawn_picture
@@ -146,6 +149,36 @@ def test_a_reader_chooses_draws_and_uploads(
     wait_until_ready(newcomer)
     expect(result).to_contain_text("navio")
     expect(newcomer.get_by_role("heading", level=1)).to_be_hidden()
+
+
+UNPACKED = packing("""async ([packed, index]) => {
+  const { unpackWeights } = await import(new URL("../model.js", location));
+  const bytes = Uint8Array.from(atob(packed), (sign) => sign.charCodeAt(0));
+  return pack(new Float32Array(unpackWeights(bytes, JSON.parse(index)).buffer));
+}""")
+
+
+def test_weights_on_a_grid_and_others_come_back_bit_for_bit(alone: Page, site: str) -> None:
+    numbers = np.random.default_rng(0)
+    rows = numbers.integers(-127, 128, (20, 30)) * 2.0 ** numbers.integers(-24, 8, (20, 1))
+    rows[[4, 11]] = 0
+    off_grid = rows.copy()
+    off_grid[3, 5] = 0.1
+    named = {"first": rows[:7], "vector": rows[:, 0], "off": off_grid, "second": rows}
+    store = WeightStore(
+        {name: torch.tensor(each.astype(np.float16).astype(np.float32)) for name, each in named.items()}
+    )
+    expected = {}
+    for name, transposed in [*((name, False) for name in named), ("first", True), ("second", True)]:
+        values = store.named[name].numpy()
+        expected[store.place(name, transposed)[0]] = values.T if transposed else values
+    packed, index = store.packed()
+    assert [tensor["name"] for tensor in json.loads(index)["tensors"] if "grid" in tensor] == ["first", "second"]
+    alone.goto(f"{site}en/writer.html")
+    found = unpack(alone.evaluate(UNPACKED, [encoded(gzip.decompress(packed)), index]), (store.size // 4,))
+    for offset, values in expected.items():
+        own = found[offset // 4 : offset // 4 + values.size].reshape(values.shape)
+        assert np.array_equal(own, values)
 
 
 TEXT = "The black cat is sleeping on my bed."

@@ -15,7 +15,7 @@ import torch
 from static_site import files
 from static_site.build import build_site
 from static_site.files import SiteFiles
-from static_site.model_files import WeightStore
+from static_site.model_files import WeightStore, grid_of
 from static_site.pages import LANGUAGES, PAGES, Words, html_of, sentence_of_error, whole_page
 from static_site.recorded_pages import component_page, record_chapter
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
@@ -85,6 +85,42 @@ def test_the_writers_graph_gives_what_torch_gives_at_any_length(tmp_path: Path, 
         whole = network(tokens).logits
         logits = WriterGraph(network)(tokens, gates, list(torch.zeros(*past_shape, 0, config.head_dim)))["logits"]
     assert (whole - logits).abs().max() < 1e-4
+
+
+def on_grid(values: np.ndarray) -> np.ndarray:
+    """Each row rounded to whole multiples, up to 127, of a power of 2, about a 16th of its root mean square."""
+    steps = 2.0 ** np.round(np.log2(np.sqrt(np.mean(values**2, axis=1, keepdims=True))) - 4)
+    return (np.clip(np.round(values / steps), -127, 127) * steps).astype(np.float32)
+
+
+def test_a_matrix_on_a_grid_takes_8_bits_a_number() -> None:
+    values = np.random.default_rng(0).normal(size=(300, 200)) * 2.0 ** np.arange(-6, 9)[np.arange(300) % 15, None]
+    whole = on_grid(values)
+    off_by_one = whole.copy()
+    off_by_one[7, 3] = np.float16(0.1)  # 819 of its lowest bits
+    bytes_of = {}
+    for name, matrix, is_on in (("grid", whole, True), ("one off", off_by_one, False), ("any", values, False)):
+        store = WeightStore({"matrix": torch.tensor(matrix.astype(np.float16).astype(np.float32))})
+        store.place("matrix", False)
+        packed, index = store.packed()
+        bytes_of[name] = len(packed)
+        assert ("grid" in json.loads(index)["tensors"][0]) is is_on
+    assert bytes_of["grid"] <= 0.6 * bytes_of["any"]
+    assert bytes_of["grid"] <= 0.6 * whole.astype(np.float16).nbytes
+
+
+def test_q_and_its_exponent_give_each_row_back() -> None:
+    least = 2.0**-24  # the least subnormal number of float16
+    rows = [[0, 0, 0], [5 * least, -127 * least, 0], [127, -64, 2], [0.5, 0.5, -1], [127 * 256, 0, -(2**14)]]
+    half = np.array(rows, np.float16)
+    found = grid_of(half)
+    assert found
+    whole, exponents = found
+    assert exponents.tolist() == [-24, -24, 0, -1, 8]
+    assert np.array_equal(whole * 2.0 ** exponents[:, None], half)
+    for other in (128 * least + 1 * least, 128.5, np.inf, np.nan):
+        assert grid_of(np.array([[1, 2], [3, other]], np.float16)) is None
+    assert grid_of(np.ones(300, np.float16)) is None
 
 
 def test_two_files_of_a_site_have_no_path_in_common(tmp_path: Path) -> None:
