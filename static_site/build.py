@@ -7,11 +7,11 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.files import WEB, SiteFiles, add_packages
+from static_site.files import LANGUAGES, WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
-from static_site.pages import LANGUAGES, Card, Words, card_list, card_page, picture_of, root_page
 from static_site.pages import MODELS as MODELS_OF_PAGES
+from static_site.pages import Card, Words, card_list, card_page, picture_of, root_page
 from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
 from static_site.recorded_pages import component_page, recorded_page
 from ui.chapter.contents import chapter_entries

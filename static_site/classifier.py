@@ -92,9 +92,13 @@ def load_model() -> dict[str, ImageClassifier]:
 
 def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str, Any]:
     """Add graphs and weights of both, and the sample pictures."""
-    for name in (*GARMENTS, *SCENES):
-        files.add(f"pictures/{name}.png", (FOLDER / f"{name}.png").read_bytes())
-    return {name: add_model(files, name, *export_classifier(model.model)) for name, model in models.items()}
+    described = {}
+    for name, model in models.items():
+        pictures = {each: (FOLDER / f"{each}.png").read_bytes() for each in SAMPLES[name]}
+        described[name] = add_model(files, name, *export_classifier(model.model)) | {
+            "pictures": {each: files.add(f"pictures/{each}.png", content) for each, content in pictures.items()}
+        }
+    return described
 
 
 def page(words: Words) -> ModelPage:

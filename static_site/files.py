@@ -17,9 +17,12 @@ from typing import IO, cast
 
 import onnxruntime
 
+from ui.text.words import languages
+
+LANGUAGES = languages()
 WEB = Path(__file__).parent / "web"
-LARGE = re.compile(r"^models/|\.gz$|^vendor/plotly")
-"""Files that a browser keeps when a page loads them; it keeps all others at the first visit to any page."""
+LARGE = re.compile(r"^models/|^pictures/|\.gz$|^vendor/plotly")
+"""Files that a browser keeps when a page loads them; the first page of a language that it visits keeps all others."""
 
 
 @dataclass
@@ -44,7 +47,11 @@ class SiteFiles:
     def write(self) -> None:
         """Write all files, the service worker with their digests, and files.json, which lists them."""
         digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
-        small = [path for path in digests if not LARGE.search(path)]
+        small: dict[str, list[str]] = {}
+        for path in digests:
+            if not LARGE.search(path):
+                folder = path.split("/")[0]
+                small.setdefault(folder if folder in LANGUAGES else "", []).append(path)
         worker = (WEB / "service_worker.js").read_text(encoding="utf-8")
         known = f"self.FILES = {json.dumps(digests, indent=1)};\nself.SMALL = {json.dumps(small, indent=1)};\n"
         listed = {path: {"bytes": len(self.contents[path]), "sha256": digest} for path, digest in digests.items()}

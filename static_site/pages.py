@@ -15,10 +15,9 @@ import frontmatter
 import markdown
 from latex2mathml.converter import convert
 
-from ui.text.words import ENGLISH, languages, load_words, sentences_of_errors
+from static_site.files import LANGUAGES
+from ui.text.words import ENGLISH, load_words, sentences_of_errors
 from viz_core.runtime.assets import ASSETS
-
-LANGUAGES = languages()
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them

@@ -19,11 +19,12 @@ export async function keepSite() {
   if (!navigator.serviceWorker || !globalThis.caches) return false;
   const options = { scope: ROOT.pathname, updateViaCache: "none" };
   const registration = await navigator.serviceWorker.register(new URL("service_worker.js", ROOT), options);
-  const worker = registration?.installing ?? registration?.waiting;
-  if (!worker || registration.active) return Boolean(registration?.active);
+  const worker = registration.active ?? registration.installing ?? registration.waiting;
   return new Promise((resolve) => {
+    const { port1, port2 } = new MessageChannel();
+    port1.onmessage = ({ data }) => resolve(data);
     const look = () => {
-      if (worker.state === "activated") resolve(true);
+      if (worker.state === "activated") worker.postMessage("", [port2]);
       else if (worker.state === "redundant") resolve(false);
     };
     worker.addEventListener("statechange", look);

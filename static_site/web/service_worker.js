@@ -1,6 +1,7 @@
 // Answers from the browser's cache, where every file lies under its digest (files.js).
 
-const { FILES, SMALL } = self; // digests by path, and paths kept from the start: set above by static_site/files.py
+// Set above by static_site/files.py: digests by path, and the paths kept from the start, by language; "" for those of all.
+const { FILES, SMALL } = self;
 
 const ROOT = new URL(".", self.location);
 const CACHE = `attention-atlas ${ROOT.pathname}`;
@@ -21,7 +22,20 @@ async function keep(path) {
   await cache.put(keyOf(FILES[path]), new Response(bytes, { headers: { "Content-Type": response.headers.get("Content-Type") } }));
 }
 
-self.addEventListener("install", (event) => event.waitUntil(Promise.all(SMALL.map(keep))));
+/** Keep the small files that pages of some languages need. */
+const keepSmall = (languages) => Promise.all(["", ...languages].flatMap((language) => SMALL[language] ?? []).map(keep));
+const languageOf = ({ url }) => url.slice(ROOT.href.length).split("/")[0];
+
+self.addEventListener("install", (event) => {
+  const open = self.clients.matchAll({ includeUncontrolled: true });
+  event.waitUntil(open.then((pages) => keepSmall(new Set(pages.map(languageOf)))));
+});
+
+/** A page asks for the files of its language: it may be another than that of the first visit. */
+self.addEventListener("message", (event) => {
+  const [port] = event.ports;
+  event.waitUntil(keepSmall([languageOf(event.source)]).then(() => port.postMessage(true), () => port.postMessage(false)));
+});
 
 self.addEventListener("activate", (event) => {
   const forget = async () => {

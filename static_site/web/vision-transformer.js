@@ -4,7 +4,7 @@ import { decode, openClassifier } from "./classifier.js";
 import draw from "./components/drawing/main.js";
 import markup from "./components/drawing/view.js";
 import { element } from "./components/shared/elements.js";
-import { ROOT } from "./files.js";
+import { loadFile } from "./files.js";
 import { InputError } from "./model.js";
 import { showWhole, startPage } from "./model_page.js";
 import { readPage } from "./page.js";
@@ -39,10 +39,10 @@ function fill(now) {
 }
 
 /** The picture of the chosen source; null where there is none yet. */
-async function picture(sample) {
+async function picture(model, sample) {
   const formats = new Intl.ListFormat(page.language, { type: "disjunction" }).format(FORMATS);
   const sources = {
-    sample: async () => (await fetch(new URL(`pictures/${sample}.png`, ROOT))).blob(),
+    sample: async () => new Blob([await loadFile(data.models[model].files.pictures[sample])]),
     upload: () => upload.files[0] ?? null,
     draw: () => drawing,
   };
@@ -58,7 +58,12 @@ async function picture(sample) {
 }
 
 async function open(name, progress) {
-  if (!opened.has(name)) opened.set(name, await openClassifier({ ...data.start, ...data.models[name].files }, data.models[name], progress));
+  if (!opened.has(name)) {
+    const { files } = data.models[name];
+    const pictures = Object.values(files.pictures).map((file) => loadFile(file)); // for a visit without a network
+    const [classifier] = await Promise.all([openClassifier({ ...data.start, ...files }, data.models[name], progress), ...pictures]);
+    opened.set(name, classifier);
+  }
   return opened.get(name);
 }
 
@@ -104,7 +109,8 @@ const { writeAddress, run, fill: refill } = startPage(page, {
     return { open, decode };
   },
   async prepare({ model, sample }, progress) {
-    const [given, classifier] = await Promise.all([picture(sample), open(model, progress)]);
+    const classifier = await open(model, progress);
+    const given = await picture(model, sample);
     return given && { given, classifier };
   },
   compute: (_, { off }, { given, classifier }) => classifier.classify(given, off),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit
@@ -91,6 +92,22 @@ def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path)
     assert "Krizhevsky" in (folder / "cards" / "vit-cifar10.html").read_text("utf-8")
 
 
+def test_a_visit_keeps_small_files_of_its_language_alone(site_folder: Path) -> None:
+    """Every small file is kept once for all languages, or with the pages of its own: at most 1.2 MB at a visit."""
+    folder = site_folder / SUB_PATH
+    worker = (folder / "service_worker.js").read_text("utf-8")
+    small = json.loads(re.findall(r"^self.SMALL = (.*?);$", worker, re.MULTILINE | re.DOTALL)[0])
+    sizes = {name: file["bytes"] for name, file in json.loads((folder / "files.json").read_text("utf-8")).items()}
+    assert small.keys() == {"", "en", "pt-BR", "zh-TW"}
+    every = [name for names in small.values() for name in names]
+    assert len(every) == len(set(every))
+    assert {name for name in sizes if name.endswith((".html", ".js", ".css", ".mjs", ".svg"))} - {*every} == {PLOTLY}
+    for language, names in small.items():
+        assert all(name.startswith(f"{language}/") for name in names if language)
+        assert sum(sizes[name] for name in {*small[""], *names}) < 1.2e6
+
+
+PLOTLY = "vendor/plotly.js"
 STEPS = ("*.wasm.gz", "weights.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
 FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
 

@@ -12,7 +12,7 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.serving import running
 from benchmarks.static_site import APP, wait_until_ready
-from tests.browser.accessibility import check_everyone_can_use_it, check_it_fits
+from tests.browser.accessibility import check_everyone_can_use_it, check_it_fits, keep_offline
 from ui.chapter.contents import all_chapters, chapter_entries
 from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
@@ -51,7 +51,7 @@ def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(newcome
     expect(newcomer.get_by_text("squared length 16 + sin² of its last angle")).to_be_visible()
     newcomer.goto(f"{site}pt-BR/relative-projection.html")
     expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "13")
-    newcomer.evaluate("() => navigator.serviceWorker.ready")
+    keep_offline(newcomer)
     newcomer.context.set_offline(True)
     newcomer.goto(f"{site}pt-BR/relative-projection.html#offset=0&pair=9")  # as far as the slider goes
     expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "3")

@@ -18,7 +18,7 @@ from playwright.sync_api import Page, expect
 
 from benchmarks.static_site import SUB_PATH, packing, unpack, wait_until_ready
 from static_site.model_files import WeightStore
-from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits
+from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits, keep_offline
 from ui.widgets.walk import encode_walk
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
@@ -144,6 +144,8 @@ def test_a_reader_chooses_draws_and_uploads(
     newcomer.locator("input[type=file]").set_input_files(tmp_path / "frog.png")
     expect(result).to_contain_text("frog")
 
+    newcomer.goto(f"{site}pt-BR/")
+    keep_offline(newcomer)
     newcomer.context.set_offline(True)
     newcomer.goto(f"{site}pt-BR/view-vision-transformer.html#model=vit-cifar10&sample=ship&head=encoder-self.1.2")
     wait_until_ready(newcomer)
@@ -326,6 +328,8 @@ def test_a_reader_plays_steps_and_switches_a_head_off(
     expect(walk).to_have_attribute("data-edits", "0")
     newcomer.get_by_role("button", name="Choice").click()
     expect(newcomer.locator("[data-part=say]")).to_contain_text("The model chooses")
+    newcomer.goto(f"{site}zh-TW/")
+    keep_offline(newcomer)
     newcomer.context.set_offline(True)
     newcomer.goto(f"{site}zh-TW/walk.html")
     wait_until_ready(newcomer)

@@ -17,7 +17,7 @@ from benchmarks.static_site import (
     wait_until_ready,
     written_difference,
 )
-from tests.browser.accessibility import check_first_visit
+from tests.browser.accessibility import check_first_visit, keep_offline
 from viz_core.hub import HubModel, HubRun, Sampling, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.pretrained import Translator, load
@@ -135,10 +135,13 @@ def test_a_reader_translates_switches_a_head_off_and_goes_offline(
     wait_until_ready(newcomer)
     assert sent == [(site_folder / SUB_PATH / "models" / "recorded" / "walk.en.bin").stat().st_size]
 
+    newcomer.goto(f"{site}pt-BR/")
+    keep_offline(newcomer)
     newcomer.context.set_offline(True)
-    newcomer.goto(f"{site}zh-TW/transformer.html#text=the+letter")
-    wait_until_ready(newcomer)
-    expect(result).to_have_text(shipped.translate("the letter").text)
+    for language in ("en", "pt-BR"):
+        newcomer.goto(f"{site}{language}/transformer.html#text=the+letter")
+        wait_until_ready(newcomer)
+        expect(result).to_have_text(shipped.translate("the letter").text)
     newcomer.goto(f"{site}pt-BR/")
     expect(newcomer.get_by_role("heading", level=1)).to_have_text("O Atlas no seu navegador")
 
@@ -321,6 +324,8 @@ def test_a_reader_writes_by_keys_switches_a_head_off_and_goes_offline(
     newcomer.get_by_label("Your text").fill("a " * 200)
     expect(newcomer.get_by_role("alert")).to_contain_text("the model takes at most 128")
 
+    newcomer.goto(f"{site}pt-BR/")
+    keep_offline(newcomer)
     newcomer.context.set_offline(True)
     newcomer.goto(f"{site}pt-BR/view-writer.html#text=Tom+is&temperature=0.7&seed=3&head=decoder-self.1.2")
     wait_until_ready(newcomer)

@@ -14,9 +14,9 @@ import torch
 
 from static_site import files
 from static_site.build import build_site
-from static_site.files import SiteFiles
+from static_site.files import LANGUAGES, SiteFiles
 from static_site.model_files import WeightStore, grid_of
-from static_site.pages import LANGUAGES, PAGES, Words, html_of, sentence_of_error, whole_page
+from static_site.pages import PAGES, Words, html_of, sentence_of_error, whole_page
 from static_site.recorded_pages import component_page, record_chapter
 from static_site.translator_graph import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
