@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -38,14 +38,14 @@ class Shown:
     messages: int = 0
     size: int = 0  # of all messages, in bytes
 
-    def keeping_controls(self) -> Shown:
-        """What is there when a part begins to run again: of the rest the controls."""
-        return Shown(
-            inputs={**self.inputs},
-            buttons={**self.buttons},
-            sliders={**self.sliders},
-            fragments={**self.fragments},
+    def without(self, fragments: Collection[str]) -> Shown:
+        """What is there when these parts begin to run again: the controls of all others."""
+        left = {key: part for key, part in self.fragments.items() if part not in fragments}
+        inputs, buttons, sliders = (
+            {label: key for label, key in kind.items() if key in left}
+            for kind in (self.inputs, self.buttons, self.sliders)
         )
+        return Shown(inputs=inputs, buttons=buttons, sliders=sliders, fragments=left)
 
     def take(self, element: Element, fragment: str = "") -> None:
         """Count one element in, which a fragment drew if one is named."""
@@ -141,7 +141,8 @@ class Visitor:
             kind = answer.WhichOneof("type")
             if kind == "new_session":
                 # A rerun begins anew.
-                self.shown = self.shown.keeping_controls() if answer.metadata.run.fragment_ids else Shown()
+                parts = answer.metadata.run.fragment_ids
+                self.shown = self.shown.without(parts) if parts else Shown()
                 self.shown.messages, self.shown.size, begun = 1, len(data), True
                 self.session = answer.new_session.initialize.session_id
             elif kind == "delta" and answer.delta.WhichOneof("type") == "new_element":

@@ -102,7 +102,12 @@ class Settings(BaseSettings):
         le=1024,
         description=f"computations at once, more wait their turn; {SLOTS_A_WORKER} a worker, else 2",
     )
-    queue: int = Field(default=100, ge=0, le=10_000, description="computations that may wait; further ones are refused")
+    queue: int = Field(
+        default=100,
+        ge=0,
+        le=10_000,
+        description="computations that may wait in a process of pages; further ones are refused",
+    )
     wait_seconds: float = Field(
         default=60, gt=0, le=3600, description="how long a computation may wait before it is refused"
     )

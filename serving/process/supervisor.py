@@ -21,12 +21,13 @@ from serving.settings import Settings
 _STOP = frozenset({signal.SIGTERM, signal.SIGINT})
 _SIGNALS = _STOP | {signal.SIGCHLD}
 _PAUSE, _EARLY = 1.0, 3.0  # seconds between two starts of the same process, and until which an end is a failed start
+_OPENING, _STEP = 60.0, 0.1  # seconds in which all pages should accept connections, and between two checks of that
 _GRACE = 10.0  # seconds beyond those in which running work is finished
 _PR_SET_PDEATHSIG = 1  # of Linux' prctl(2)
 _DIVIDED = (
-    "slots queue cache_mb max_visitors max_windows max_address_messages controls_mb uploads_mb address_uploads_mb"
+    "slots cache_mb max_visitors max_windows max_address_messages controls_mb uploads_mb address_uploads_mb"
 ).split()
-"""Settings that are limits of the whole server."""
+"""Limits of the whole server. Each process has the whole queue: the visitors of others come to it when those die."""
 
 _context = get_context("fork")
 
@@ -45,6 +46,16 @@ def reserve_ports(count: int, until: ExitStack) -> list[int]:
         reserved.bind(("127.0.0.1", 0))
         ports.append(reserved.getsockname()[1])
     return ports
+
+
+def listening(ports: Sequence[int]) -> bool:
+    """Return whether connections to all these ports of this machine are accepted."""
+    try:
+        for port in ports:
+            socket.create_connection(("127.0.0.1", port), _STEP).close()
+    except OSError:
+        return False
+    return True
 
 
 class _Child:
@@ -73,6 +84,7 @@ def supervise(
     pages: Sequence[Callable[[], object]],
     others: Mapping[str, Callable[[], object]],
     stop_seconds: float,
+    ports: Sequence[int] = (),
 ) -> int:
     """Run the processes until SIGTERM or SIGINT, and return its number. A second signal stops at once.
 
@@ -80,6 +92,8 @@ def supervise(
         front: takes the visitors' connections; where its first process ends at once, the server cannot be started.
         pages: processes of pages; they finish their work within `stop_seconds` of a signal.
         others: processes that pages need, by name; they end after the pages.
+        ports: of the pages. The front starts once all accept connections, or after a minute: earlier visitors would all
+            come to the first process, and stay there.
 
     Raises:
         SystemExit: if the front cannot be started.
@@ -87,10 +101,14 @@ def supervise(
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     helpers = [_Child(name, work) for name, work in others.items()]
     served = [_Child(f"pages-{number}", work) for number, work in enumerate(pages)]
-    helpers.append(_Child("front", front))
-    first = helpers[-1].process
+    first: Any = None
+    begun, number = time.monotonic(), 0
     try:
-        while (number := _next_signal(_PAUSE)) not in _STOP:
+        while number not in _STOP:
+            if first is None and (listening(ports) or time.monotonic() - begun > _OPENING):
+                helpers.append(_Child("front", front))
+                first = helpers[-1].process
+            number = _next_signal(_STEP if first is None else _PAUSE)
             for child in (*served, *helpers):
                 if child.process.is_alive() or child.age < _PAUSE:
                     continue

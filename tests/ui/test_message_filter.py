@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import SimpleNamespace
 from unittest.mock import MagicMock
+from weakref import WeakSet
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
@@ -24,11 +25,31 @@ from streamlit.runtime.state.session_state import SessionState
 from tests.ui.streamlit_messages import request, run_begins, run_ends
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import mailbox as mailboxes
+from ui.streamlit_internals import message_filter
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.message_filter import MessageFilter, has_acted
 
 FIELDS = {"choice": "string_value", "text": "string_value", "click": "trigger_value", "mark": "json_trigger_value"}
 FRAGMENTS = {"mark": "a part"}
+
+
+class Guarded(WeakSet[MessageFilter]):
+    """Filters that no thread may go through while another one adds to them."""
+
+    def add(self, item: MessageFilter) -> None:
+        assert message_filter._connecting.locked()
+        super().add(item)
+
+    def __iter__(self) -> Iterator[MessageFilter]:
+        assert message_filter._connecting.locked()
+        return super().__iter__()
+
+
+def test_a_browser_may_connect_while_others_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(message_filter, "_connected", Guarded())
+    browser = Browser()
+    assert not has_acted(browser.filter.session_id)
+    assert list(message_filter.open_sessions()) == []
 
 
 class Browser:

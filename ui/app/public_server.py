@@ -136,6 +136,7 @@ def _serve_in_processes(allowed: Settings, haproxy: str) -> None:
             ],
             {"models": partial(_serve_models, pool, allowed.workers)} if own_pool else {},
             allowed.stop_seconds,
+            ports,
         )
     signal.signal(stopped_by, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, [stopped_by])

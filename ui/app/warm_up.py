@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 
 import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs
+from serving.compute.slots import working_for
+from serving.compute.turns import NOBODY
 from serving.logs import log, where
 from serving.requests.models import ShippedClassifier, ShippedTranslator
 from serving.requests.shipped import ClassificationRequest
@@ -19,6 +21,7 @@ from viz_core.pretrained.samples import sentences
 _QUIET = 20.0  # seconds
 
 
+@working_for(NOBODY)  # not in a slot, for all of which visitors may be waiting already
 def warm_up() -> None:
     """Run every model that ships once: the first forward pass of a process takes several times as long as the next.
 

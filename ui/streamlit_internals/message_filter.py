@@ -7,6 +7,7 @@ messages come in, from what this browser sent before, what was sent to it, and w
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 from weakref import WeakSet
@@ -31,6 +32,12 @@ _MAX_STATES = 2000  # that are remembered: twice what one request may hold on a 
 _LARGEST_SIGNAL = 2**16  # bytes; the messages that begin and end a run are smaller
 
 _connected: WeakSet[MessageFilter] = WeakSet()
+_connecting = threading.Lock()  # a set that grows while another thread goes through it raises an error
+
+
+def _all_connected() -> list[MessageFilter]:
+    with _connecting:
+        return list(_connected)
 
 
 def find_session(session_id: str) -> AppSession | None:
@@ -40,14 +47,14 @@ def find_session(session_id: str) -> AppSession | None:
 
 def open_sessions() -> Iterator[AppSession]:
     """The sessions of all connected browsers."""
-    for session_id in {each.session_id for each in list(_connected)}:
+    for session_id in {each.session_id for each in _all_connected()}:
         if (session := find_session(session_id)) is not None:
             yield session
 
 
 def has_acted(session_id: str) -> bool:
     """Whether the visitor of a session has typed, chosen or clicked anything since the browser connected."""
-    return any(each.acted for each in list(_connected) if each.session_id == session_id)
+    return any(each.acted for each in _all_connected() if each.session_id == session_id)
 
 
 class MessageFilter:
@@ -70,7 +77,8 @@ class MessageFilter:
         self._unapplied: set[str] = set()  # widgets whose new state a run in progress may not have read yet
         self._run_requested = False
         self._run_id = ""  # of the run whose end has not been sent
-        _connected.add(self)
+        with _connecting:
+            _connected.add(self)
 
     @property
     def run_requested(self) -> bool:

@@ -99,36 +99,49 @@ def test_limits_of_the_processes_add_up_to_those_of_the_server(monkeypatch: pyte
     share = settings()
     assert (share.max_windows, share.max_visitors, share.uploads_mb) == (3, 250, 256)
     assert share.max_address_messages == 100
+    assert share.queue == whole.queue, "visitors of a process that died come to one that is left"
     assert (share.max_messages, share.session_mb) == (whole.max_messages, whole.session_mb), "of one window"
 
 
 PROGRAM = """
-import os, signal, sys, time
+import os, signal, socket, sys, time
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from serving.process.supervisor import supervise
+from serving.process.supervisor import listening, supervise
 
-folder, front = Path(sys.argv[1]), sys.argv[2]
+folder, front, ports = Path(sys.argv[1]), sys.argv[2], [int(port) for port in sys.argv[3:]]
 
 def work(name):
     signal.signal(signal.SIGTERM, lambda *_: ((folder / f"{name}.stopping").touch(), time.sleep(0.2), sys.exit()))
     (folder / f"{name}.{os.getpid()}").touch()
     time.sleep(600)
 
-pages = [partial(work, "one"), partial(work, "two")]
-visible = sys.exit if front == "fails" else partial(work, "front")
-number = supervise(visible, pages, {"models": partial(work, "models")}, 5)
+def serve(name):
+    time.sleep(0.3)  # it loads libraries
+    with ExitStack() as until:
+        for port in ports:
+            until.enter_context(socket.create_server(("127.0.0.1", port)))
+        work(name)
+
+def visible():
+    if front == "fails" or not listening(ports):
+        sys.exit()
+    work("front")
+
+pages = [partial(work, "one"), partial(serve, "two")]
+number = supervise(visible, pages, {"models": partial(work, "models")}, 5, ports)
 print(int(number))
 """
 
 
 @pytest.fixture
-def supervised(tmp_path: Path) -> Iterator[Callable[[str], subprocess.Popen[str]]]:
+def supervised(tmp_path: Path) -> Iterator[Callable[..., subprocess.Popen[str]]]:
     """Starts the program; what it leaves behind is killed."""
     begun: list[subprocess.Popen[str]] = []
 
-    def begin(front: str) -> subprocess.Popen[str]:
-        command = [sys.executable, "-c", PROGRAM, str(tmp_path), front]
+    def begin(front: str, *ports: int) -> subprocess.Popen[str]:
+        command = [sys.executable, "-c", PROGRAM, str(tmp_path), front, *map(str, ports)]
         begun.append(subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True))
         return begun[-1]
 
@@ -159,7 +172,7 @@ def alive(pid: int) -> bool:
 
 @pytest.mark.attack("disorder")
 def test_what_ends_is_started_again_and_all_end_together(
-    tmp_path: Path, supervised: Callable[[str], subprocess.Popen[str]]
+    tmp_path: Path, supervised: Callable[..., subprocess.Popen[str]]
 ) -> None:
     program = supervised("works")
     wait_for(lambda: all(pids(tmp_path, name) for name in ("one", "two", "models", "front")))
@@ -175,7 +188,7 @@ def test_what_ends_is_started_again_and_all_end_together(
 
 @pytest.mark.attack("disorder")
 def test_they_end_with_the_first_process_even_when_that_is_killed(
-    tmp_path: Path, supervised: Callable[[str], subprocess.Popen[str]]
+    tmp_path: Path, supervised: Callable[..., subprocess.Popen[str]]
 ) -> None:
     program = supervised("works")
     wait_for(lambda: all(pids(tmp_path, name) for name in ("one", "two", "models", "front")))
@@ -187,12 +200,24 @@ def test_they_end_with_the_first_process_even_when_that_is_killed(
 
 
 def test_a_front_that_cannot_be_started_ends_the_server(
-    tmp_path: Path, supervised: Callable[[str], subprocess.Popen[str]]
+    tmp_path: Path, supervised: Callable[..., subprocess.Popen[str]]
 ) -> None:
     program = supervised("fails")
     assert "The front could not be started." in program.communicate(timeout=TIMEOUT)[0]
     assert program.returncode == 1
     assert not any(map(alive, pids(tmp_path, "one")))
+
+
+def test_the_front_starts_once_all_pages_accept_connections(
+    tmp_path: Path, supervised: Callable[..., subprocess.Popen[str]]
+) -> None:
+    """Or all who come at the start would come to the first process, and stay there."""
+    with ExitStack() as until:
+        program = supervised("works", *reserve_ports(2, until))
+        wait_for(lambda: program.poll() is not None or bool(pids(tmp_path, "front")))
+        assert program.poll() is None
+        program.terminate()
+        assert program.communicate(timeout=TIMEOUT)[0].splitlines()[-1] == str(int(signal.SIGTERM))
 
 
 def test_a_reserved_port_is_free_for_its_process_alone() -> None:
