@@ -70,6 +70,7 @@ class Cells(NamedTuple):
 
     clean: dict[str, Tensor]
     corrupted: dict[str, Tensor]
+    states: Mapping[str, Tensor]  # of the clean run
     logits: Tensor  # of the corrupted run
     positions: Int[Tensor, "batch n"] | None  # of each token in its text, -1 at padding; None for heads
     columns: int
@@ -99,11 +100,11 @@ def find_cells(
     state = next(iter(values.values()))
     stream = tuple(name for name in run.states if name.startswith(f"{stack}.") and name.endswith(".residual"))
     if kind:
-        return Cells(values, others, logits, None, state.shape[1], stream)
+        return Cells(values, others, run.states, logits, None, state.shape[1], stream)
     tokens = next(call for call in run if call.stack == stack).query_mask
     tokens = tokens if tokens.shape == state.shape[:2] else torch.ones(state.shape[:2], dtype=torch.bool)
     positions = text_positions(tokens, tokens.shape[1]).where(tokens, -1)
-    return Cells(values, others, logits, positions, int(positions.max()) + 1, stream)
+    return Cells(values, others, run.states, logits, positions, int(positions.max()) + 1, stream)
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,8 +124,9 @@ def copied_state(copies: int) -> CopiedState:
 def find_entries(model: nn.Module, inputs: Mapping[str, Any], cells: Cells) -> dict[str, str]:
     """Return, by the name of each cell, the state in the stream after which its copies differ.
 
-    What is before it is computed once. Empty if two copies do not come out as the run: of a model that counts its texts
-    in what enters it, as for attention to another stack.
+    What is before it is computed once. Empty unless, of two copies, the first comes out as the corrupted run, and the
+    second, which takes the clean run's stream, as the clean one. They do not in a model that counts its texts in what
+    enters it, as for attention to another stack, or that reads its input again in a later layer.
     """
     layers = [name.rpartition(".")[0] for name in cells.stream]
     entries = dict[str, str]()
@@ -134,12 +136,15 @@ def find_entries(model: nn.Module, inputs: Mapping[str, Any], cells: Cells) -> d
         entries |= {name: before[-1]} if before else {}
     if not entries:
         return {}
+    entry = next(iter(entries.values()))
+    state, outputs = cells.states[entry], [each for name, each in cells.states.items() if name.endswith(".output")]
+    second = torch.tensor([[False], [True]]).expand(-1, state.shape[1])
     try:
-        with intervene({next(iter(entries.values())): copied_state(2)}):
+        with intervene({entry: CopiedState(None, state, second)}):
             copies = logits_of(model, inputs)
+        error = output_error(torch.cat((cells.logits, outputs[-1])), copies)
     except Exception:  # batches that do not fit: what else enters a layer is of one text
         return {}
-    error = output_error(cells.logits.expand(2, *cells.logits.shape[1:]), copies)
     return entries if error is not None and error <= rounding(copies.dtype)[1] else {}
 
 
