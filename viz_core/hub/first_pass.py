@@ -18,9 +18,10 @@ from torch import Tensor, nn
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.hub.transformers_internals import implementation, set_implementation
-from viz_core.hub.twins import copied, shared_copy, undisturbed
+from viz_core.hub.twins import Products, copied, shared_copy, undisturbed
 from viz_core.torch_internals.refusals import is_transformed
 from viz_core.trace import site_of
+from viz_core.trace.arguments import version
 from viz_core.trace.intervene import is_editing
 from viz_core.trace.trace import Trace, current_trace
 from viz_core.trace.verification import Verification, output_error, rounding, tensors_of
@@ -55,7 +56,9 @@ class _Pass:
     model: nn.Module
     trace: Trace
     report: Verification | None = None  # where there is nothing to compare
-    expected: Any = None
+    twin: Any = None  # the model as it was before
+    products: Products | None = None
+    weights: list[int | None] = field(default_factory=list)  # how often each was changed in place
     given: "_Given | None" = None
     num_calls: int = 0
 
@@ -76,11 +79,16 @@ _open: ContextVar[tuple[_Pass, ...]] = ContextVar("verified_passes", default=())
 
 
 def before_pass(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Run a model as it was before, if this is its first recorded pass."""
+    """Copy a model as it was before, if this is its first recorded pass."""
     if torch.compiler.is_compiling():
         return
+    passes = _open.get()
+    if passes and passes[-1].model is model:  # an earlier pass that Ctrl-C ended
+        _close(passes[-1])
+    elif passes:
+        return
     trace = current_trace()
-    if trace is None or _open.get():
+    if trace is None:
         return
     check: Check | None = getattr(model, "attention_check", None)
     started = _Pass(model, trace)
@@ -88,25 +96,28 @@ def before_pass(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
     if check is None:
         return
     started.report = check.found or _reason_against(model, args, kwargs)
+    started.num_calls = len(trace)
     if started.report is None:
         masks = token_masks(model, args, kwargs)
         try:
-            started.given = given = _Given(copied(args), copied(kwargs), masks)
-            with undisturbed():
-                args, kwargs = given.again()
-                started.expected = as_before(model, check)(*args, **kwargs)
-        except Exception as error:  # whatever cannot be copied, or ran only under our attention
-            check.report = started.report = Verification(reason=f"{type(error).__name__}: {error}"[:200])
-    started.num_calls = len(trace)
+            started.given = _Given(copied(args), copied(kwargs), masks)
+            started.twin = as_before(model, check)
+        except Exception as error:  # whatever cannot be copied
+            check.report = started.report = _not_run(error)
+        else:
+            started.weights = _versions(model)
+            started.products = Products()
+            started.products.__enter__()
 
 
 def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
-    """Compare the output of a first recorded pass; ValueError if recording changed it, and nothing is recorded then."""
+    """Run a model as it was, if this was its first recorded pass, and compare the outputs; ValueError if recording
+    changed them, and nothing is recorded then."""
     passes = _open.get()
     if not passes or passes[-1].model is not model:
         return
-    _open.set(())
     done, check = passes[-1], getattr(model, "attention_check", None)
+    _close(done)
     if result is None or check is None:  # the pass failed
         return
     if len(done.trace) == done.num_calls:
@@ -118,16 +129,41 @@ def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
         done.trace.verification = done.report.worst(done.trace.verification)
 
 
+def _close(done: _Pass) -> None:
+    _open.set(())
+    if done.products is not None:
+        done.products.__exit__()
+
+
+def _versions(model: nn.Module) -> list[int | None]:
+    return [version(weight) for weight in model.parameters()]
+
+
+def _not_run(error: Exception) -> Verification:
+    return Verification(reason=f"{type(error).__name__}: {error}"[:200])
+
+
 def _compared(model: nn.Module, check: Check, done: _Pass, result: Any) -> Verification:
     assert done.given is not None
-    error = output_error(done.expected, result, done.given.token_masks)
+    assert done.products is not None
+    if _versions(model) != done.weights:  # which the copy shares
+        return Verification(reason="the pass changed the model's weights")
+    try:
+        with done.products.again():
+            args, kwargs = done.given.again()
+            expected = done.twin(*args, **kwargs)
+    except Exception as error:  # whatever cannot be copied, or runs only under our attention
+        return _not_run(error)
+    finally:
+        done.twin = None
+    error = output_error(expected, result, done.given.token_masks)
     if error is None:
         return Verification(reason="the pass returns no tensor to compare")
     if error <= rounding()[1]:  # within the rounding of any type
         return Verification(error)
     precision, allowed = precision_of(model, result)
     if error > allowed:
-        reason, allowed = explained(model, check, done.given, done.expected, result, precision, allowed)
+        reason, allowed = explained(model, check, done.given, expected, result, precision, allowed)
         if reason:
             return Verification(reason=reason)
     if error <= allowed:

@@ -2,19 +2,22 @@
 
 import copy
 import functools
-from collections import OrderedDict
-from collections.abc import Iterator
+from collections import OrderedDict, deque
+from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
 
-from viz_core.torch_internals.function_modes import without_modes
+from viz_core.torch_internals.function_modes import FastPathMode, only_mode, without_modes
+from viz_core.trace.arguments import is_autocast_on, version
 from viz_core.trace.intervene import without_edits
 from viz_core.trace.record import no_recording
+from viz_core.trace.states import LINEAR
 
 _SMALL_BUFFER = 2**20  # numbers; larger ones are shared with the copy
+_MOST_STORED = 2**27  # bytes of products, with what they are products of
 _CONSTANTS = frozenset({int, float, bool, str, type(None), torch.dtype, torch.device})
 _CONTAINERS = frozenset({dict, OrderedDict, list, set})
 _HOOKS = ("_forward_hooks", "_forward_pre_hooks")
@@ -34,20 +37,34 @@ def copied(given: Any) -> Any:
     return copy.deepcopy(given)
 
 
-@contextmanager
-def same_randomness() -> Iterator[None]:
-    """A block without edits and gradients that leaves torch's random numbers as they were."""
-    state = torch.get_rng_state()
+def random_state() -> tuple[Tensor, Tensor | None]:
+    """Return the state of torch's random numbers, on the processor and on a GPU that is in use."""
     on_gpu = torch.cuda.is_available() and torch.cuda.is_initialized()
-    gpu = torch.cuda.get_rng_state() if on_gpu else None
+    return torch.get_rng_state(), torch.cuda.get_rng_state() if on_gpu else None
+
+
+def _set_random_state(state: tuple[Tensor, Tensor | None]) -> None:
+    if not torch.equal(torch.get_rng_state(), state[0]):
+        torch.set_rng_state(state[0])
+    if state[1] is not None:
+        torch.cuda.set_rng_state(state[1])
+
+
+@contextmanager
+def same_randomness(state: tuple[Tensor, Tensor | None] | None = None) -> Iterator[None]:
+    """A block without edits and gradients that leaves torch's random numbers as they were.
+
+    Args:
+        state: of the random numbers in the block; as they are unless given.
+    """
+    before = random_state()
     try:
+        if state is not None:
+            _set_random_state(state)
         with without_edits(), torch.no_grad():
             yield
     finally:
-        if not torch.equal(torch.get_rng_state(), state):
-            torch.set_rng_state(state)
-        if gpu is not None:
-            torch.cuda.set_rng_state(gpu)
+        _set_random_state(before)
 
 
 @contextmanager
@@ -55,6 +72,76 @@ def undisturbed() -> Iterator[None]:
     """The same, without a recording."""
     with same_randomness(), no_recording(), without_modes():
         yield
+
+
+class _Product(NamedTuple):
+    given: Tensor
+    product: Tensor
+    versions: tuple[int | None, int | None]
+
+
+class Products(FastPathMode):
+    """Products of a recorded pass with the model's weights, for the same pass without the recording.
+
+    Where numbers, weights and settings are equal, so is the product: two thirds of a pass are not computed again. From
+    the first difference on, everything is: a comparison of both passes finds the same as without this.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._stored = dict[Hashable, deque[_Product]]()
+        self._num_bytes = 0
+        self._is_again = False
+        self._compared: tuple[Tensor | None, Tensor | None, bool] = None, None, False
+        self._random = random_state()
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """A block without recording, edits and gradients for the second pass, with the random numbers of the first."""
+        self._is_again = True
+        try:
+            with same_randomness(self._random), no_recording(), only_mode(self):
+                yield
+        finally:
+            self._stored.clear()
+
+    def __torch_function__(self, func: Any, _types: Any, args: Any = (), kwargs: dict[str, Any] | None = None) -> Any:
+        """Call a function of torch; in the second pass return a product of the first where it is the same."""
+        place = None if kwargs or len(args) != 3 else LINEAR.get(func)
+        if place is None or torch.compiler.is_compiling():
+            return func(*args, **(kwargs or {}))
+        given, weights = args[place], (*args[:place], *args[place + 1 :])
+        if type(given) is not Tensor or not {nn.Parameter, type(None)}.issuperset(map(type, weights)):
+            return func(*args)
+        device = given.device.type
+        key = func, *map(id, weights), torch.get_autocast_dtype(device) if is_autocast_on(device) else None
+        if self._is_again:
+            with without_modes():
+                product = self._known(key, given)
+            return func(*args) if product is None else product
+        product = func(*args)
+        if self._num_bytes <= _MOST_STORED and device != "meta":
+            with without_modes():
+                self._store(key, given, product)
+        return product
+
+    def _store(self, key: Hashable, given: Tensor, product: Tensor) -> None:
+        # Of a tensor of its inference mode torch does not count changes.
+        own = product.clone() if product.is_inference() else product.detach()
+        self._num_bytes += given.nbytes + own.nbytes
+        self._stored.setdefault(key, deque()).append(_Product(given, own, (version(given), version(own))))
+
+    def _known(self, key: Hashable, given: Tensor) -> Tensor | None:
+        if not (found := self._stored.get(key)):
+            return None
+        earlier, product, versions = found.popleft()
+        if versions != (version(earlier), version(product)):
+            return None
+        if self._compared[0] is not earlier or self._compared[1] is not given:  # three projections have one input
+            self._compared = earlier, given, earlier.dtype == given.dtype and torch.equal(earlier, given)
+        if not self._compared[2]:
+            return None
+        return product if product.is_inference() else product.clone()  # the model may change it
 
 
 def shared_copy(

@@ -63,10 +63,23 @@ def remove_mode(mode: TorchFunctionMode) -> None:
 @contextmanager
 def without_fast_path_modes() -> Iterator[None]:
     """No FastPathMode sees a call in this block; other modes do, which torch's own functions may rely on."""
+    with _modes_replaced(lambda mode: not isinstance(mode, FastPathMode)):
+        yield
+
+
+@contextmanager
+def only_mode(mode: TorchFunctionMode) -> Iterator[None]:
+    """No other mode sees a call in this block."""
+    with _modes_replaced(lambda _: False), mode:
+        yield
+
+
+@contextmanager
+def _modes_replaced(stays: Callable[[TorchFunctionMode], bool]) -> Iterator[None]:
     modes = list[TorchFunctionMode]()
     while _current_mode() is not None:
         modes.insert(0, _pop_mode())
-    others = [mode for mode in modes if not isinstance(mode, FastPathMode)]
+    others = [mode for mode in modes if stays(mode)]
     for mode in others:
         _push_mode(mode)
     try:

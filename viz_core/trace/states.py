@@ -32,7 +32,8 @@ from viz_core.trace.weights import allowed_keys, text_positions
 _ADD = {torch.add, Tensor.add, Tensor.add_}
 _SAME = {torch.clamp, Tensor.clamp, Tensor.view, Tensor.reshape}  # between two additions, in half precision or OPT
 _NORM = {F.layer_norm, F.rms_norm}
-_LINEAR = {F.linear: 0, torch.addmm: 1}  # and which argument is the input
+LINEAR = {F.linear: 0, torch.addmm: 1}
+"""Products with weights, and which argument is the input."""
 _AROUND = frozenset(("embedding", "residual", "output"))  # states that are seen from outside of a layer
 _PARTS = ("attention", "cross", "mlp", "mixer", "sublayers")
 _KINDS = frozenset((*_AROUND, "neurons", *_PARTS, *(f"residual_{part}" for part in _PARTS)))
@@ -151,7 +152,7 @@ class _FollowedLayer(TorchFunctionMode):
             if changed.untyped_storage().data_ptr() == self.stream.untyped_storage().data_ptr():
                 self.stream, self._same = changed.clone(), []  # another tensor: what follows is not known
         output = func(*args, **kwargs)
-        if func in _LINEAR:
+        if func in LINEAR:
             self._linear = func, args, kwargs, output
         elif (func in _NORM or func in _SAME) and self._is_stream(args[0]) and self._fits(output, output):
             self._same.append(output)
@@ -238,10 +239,10 @@ class _FollowedLayer(TorchFunctionMode):
     def _edit_part(self, name: str, part: Tensor) -> Tensor:
         if name == "mlp" and self._linear is not None and self._linear[3].data_ptr() == part.data_ptr():
             func, args, kwargs, _ = self._linear
-            first, neurons, *rest = args if _LINEAR[func] else (None, *args)
+            first, neurons, *rest = args if LINEAR[func] else (None, *args)
             new = self.edited(f"{self.name}.neurons", neurons)
             if new is not neurons:
-                changed = [first] * _LINEAR[func] + [new.reshape(neurons.shape), *rest]
+                changed = [first] * LINEAR[func] + [new.reshape(neurons.shape), *rest]
                 part = func(*changed, **kwargs).reshape(part.shape)
         return self.edited(f"{self.name}.{name}", part)
 

@@ -1,0 +1,137 @@
+"""The first recorded pass: what changes a model is noticed, and what both passes compute is computed once."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from tests.viz_core.hub.families import in_memory, inputs_of
+from tests.viz_core.hub.test_verify import output_error
+from viz_core.hub import instrument, verify
+from viz_core.hub.twins import Products
+from viz_core.trace import AttentionCall, record
+
+FAULTS: dict[str, Callable[[Tensor], Tensor]] = {
+    "output": lambda output: output * 1.01,
+    "last query": lambda output: torch.cat((output[:, :, :-1], 1.01 * output[:, :, -1:]), dim=2),
+    "half precision": lambda output: output.half().float(),
+    "one number": lambda output: output.index_fill(3, torch.tensor(2), 0.0),
+}
+
+
+@pytest.mark.parametrize("is_inference", [False, True])
+@pytest.mark.parametrize("layer", ["decoder.0.self", "decoder.1.self"])
+@pytest.mark.parametrize("fault", FAULTS)
+def test_a_recording_that_changes_one_layer_is_noticed(
+    fault: str, layer: str, is_inference: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model, module = in_memory("llama"), sys.modules["viz_core.hub.attention"]
+    for part in model.model.layers:  # attention counts as in a trained model
+        part.self_attn.o_proj.weight.data.mul_(50)
+    original, inputs = module.attend, inputs_of(model)
+    instrument(model)
+
+    def changed(*given: Tensor, site: str, **options: Any) -> Tensor:
+        output: Tensor = original(*given, site=site, **options)
+        return FAULTS[fault](output) if site == layer else output
+
+    with monkeypatch.context() as patched:
+        patched.setattr(module, "attend", changed)
+        with torch.inference_mode(is_inference), record() as trace, pytest.raises(ValueError, match="recording would"):
+            model(**inputs)
+        assert len(trace) == 0
+    with torch.inference_mode(is_inference), record() as trace:
+        model(**inputs)
+    assert output_error(trace) == 0
+
+
+def test_one_row_of_a_map_that_is_not_the_models_is_in_the_report(monkeypatch: pytest.MonkeyPatch) -> None:
+    original = AttentionCall.weights
+
+    def changed(call: AttentionCall, *given: Any, **options: Any) -> Tensor:
+        weights = original(call, *given, **options)
+        if call.site == "encoder.1.self" and weights.shape[2] == call.num_queries:
+            weights[:, 1, -1] = weights[:, 0, -1]  # of another head
+        return weights
+
+    model = in_memory("bert")
+    monkeypatch.setattr(AttentionCall, "weights", changed)
+    errors = verify(model, **inputs_of(model)).map_errors
+    assert errors["encoder.1.self"] > 1e-4
+    assert errors["encoder.0.self"] < 1e-5
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", ["bert", "gpt2"])
+def test_products_that_both_passes_have_are_computed_once(family: str) -> None:
+    model, inputs = in_memory(family), inputs_of(in_memory(family))
+    instrument(model)
+    counts = []
+    for _ in range(2):
+        with FlopCounterMode(display=False) as counter, record() as trace:
+            model(**inputs)
+        assert output_error(trace) == 0
+        counts.append(counter.get_total_flops())
+    assert counts[0] < 1.3 * counts[1]
+
+
+class Tripled(nn.Module):
+    def forward(self, x: Tensor) -> Tensor:
+        return x.mul_(3)
+
+
+@pytest.mark.parametrize("is_inference", [False, True])
+def test_a_product_that_a_model_changes_is_not_taken_over(is_inference: bool) -> None:
+    model = in_memory("bert")
+    for layer in model.encoder.layer:
+        layer.intermediate.intermediate_act_fn = Tripled()
+    inputs = inputs_of(model)
+    with torch.no_grad():
+        expected = model(**inputs)[0]
+    instrument(model)
+    with torch.no_grad(), torch.inference_mode(is_inference), record() as trace:
+        found = model(**inputs)[0]
+    torch.testing.assert_close(found, expected)
+    assert output_error(trace) == 0
+    products, weight, x = Products(), nn.Parameter(torch.randn(2, 2)), torch.randn(3, 2)
+    with torch.inference_mode(is_inference):
+        with products:
+            first = F.linear(x, weight, None)
+        copied = first.clone()
+        with products.again():
+            F.linear(x, weight, None).zero_()
+    assert torch.equal(first, copied)
+
+
+def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
+    model, inputs = in_memory("bert"), inputs_of(in_memory("bert"))
+    instrument(model)
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    hook = model.encoder.layer[1].register_forward_hook(interrupt)
+    with record(), pytest.raises(KeyboardInterrupt):
+        model(**inputs)
+    hook.remove()
+    with record() as trace:
+        model(**inputs)
+    assert output_error(trace) == 0
+    assert not torch.overrides.has_torch_function((torch.ones(1),))
+    model.attention_check.report = None
+    layer = model.encoder.layer[0]
+
+    def change(*_: Any) -> None:
+        layer.output.dense.weight.detach().mul_(1)
+
+    layer.register_forward_hook(change)
+    with record() as trace:
+        model(**inputs)
+    assert "changed the model's weights" in str(trace.verification)
