@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import NamedTuple, TypeVar
+from weakref import WeakValueDictionary
 
 Work = TypeVar("Work")
 
@@ -86,3 +90,49 @@ def turns(
         work, client, seconds = chosen
         totals.update(dict.fromkeys((client.address, client), max(_LEAST, seconds)))
         yield work
+
+
+class PageTurns:
+    """Of each address one page runs at a time, in the order they came.
+
+    Pages are Python, and one interpreter runs one thread at a time: twelve pages of one address at once would leave a
+    newcomer a thirteenth of it, and finish no sooner than one after the other.
+    """
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._places: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
+        self._mine: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
+
+    @contextmanager
+    def turn(self, address: Hashable) -> Iterator[None]:
+        """Run this code once no other page of the address runs; a part of a page that runs has its turn."""
+        if self._mine.get() is not None:
+            yield
+            return
+        with self._lock:
+            place = self._places.get(address)
+            if place is None:
+                self._places[address] = place = threading.Semaphore()
+        with place:
+            token = self._mine.set(place)
+            try:
+                yield
+            finally:
+                self._mine.reset(token)
+
+    @contextmanager
+    def pause(self) -> Iterator[None]:
+        """Let the next page of this address run while this one waits for something else."""
+        place = self._mine.get()
+        if place is None:
+            yield
+            return
+        place.release()
+        try:
+            yield
+        finally:
+            place.acquire()
+
+
+page_turns = PageTurns()

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Hashable, Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
+import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import BusyError, Job, OutOfTimeError, reset_singletons
-from serving.compute.turns import NOBODY, Client
+from serving.compute.turns import NOBODY, Client, PageTurns, page_turns
 from serving.requests.request import Picture
 from ui.compute import slots as compute
 
 TIMEOUT = 60.0
+MAIN = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
 
 
 @pytest.fixture
@@ -76,6 +80,55 @@ def test_who_holds_all_that_one_may_have_waits_for_its_own_windows(
     for each in occupied:
         each.free()
     assert waiting.wait(TIMEOUT)
+
+
+def taking_its_turn() -> None:
+    import streamlit as st
+
+    from serving.compute.turns import page_turns
+    from ui.compute.slots import run_in_slot
+    from ui.streamlit_internals.script_run import network
+
+    with page_turns.turn(network()):
+        st.write(run_in_slot(lambda: "computed", "late"))
+
+
+def test_a_page_that_waits_for_a_slot_lets_another_of_its_address_run(
+    host: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    host(slots=1, queue=5)
+    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "2001:db8::7"))
+    occupied, over = Occupied(), threading.Event()
+    app = AppTest.from_function(taking_its_turn, default_timeout=TIMEOUT)
+    waiting = threading.Thread(target=app.run)
+    waiting.start()
+    while compute.slots().count() != (1, 1):
+        over.wait(0.01)
+
+    def other_page() -> None:
+        with page_turns.turn("2001:db8::/64"):
+            over.set()
+
+    threading.Thread(target=other_page, daemon=True).start()
+    assert over.wait(TIMEOUT / 3), "the page that waits has kept its turn"
+    occupied.free()
+    waiting.join(TIMEOUT)
+    assert [element.value for element in app.markdown] == ["computed"]
+
+
+def test_pages_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[object] = []
+
+    class Watched(PageTurns):
+        def turn(self, address: Hashable) -> AbstractContextManager[None]:
+            taken.append(address)
+            return super().turn(address)
+
+    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
+    monkeypatch.setattr("serving.compute.turns.page_turns", Watched())
+    app = AppTest.from_file(MAIN, default_timeout=TIMEOUT).run()
+    assert not app.exception
+    assert taken == ["192.0.2.7"]
 
 
 def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Callable[..., None]) -> None:

@@ -10,13 +10,14 @@ if __name__ == "__main__":
     import sys
     from importlib import import_module
 
+    from serving.compute.turns import page_turns
     from serving.process.background import collect_by_allocation, start_background_work
     from ui.chapter.parts import report_damaged_assets
     from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
-    from ui.streamlit_internals.script_run import clearing_fragments
+    from ui.streamlit_internals.script_run import clearing_fragments, network
 
     try:
-        with batched_messages(), clearing_fragments(), report_damaged_assets():
+        with page_turns.turn(network()), batched_messages(), clearing_fragments(), report_damaged_assets():
             from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
             page = enter()

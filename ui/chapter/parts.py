@@ -16,8 +16,10 @@ from typing import Any, TypeAlias, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from serving.compute.turns import page_turns
 from serving.logs import log, where
 from ui.chapter.frame import Frame
+from ui.streamlit_internals.script_run import network
 from ui.text.translations import explain
 from ui.text.words import Words
 from ui.widgets.component import component
@@ -157,7 +159,7 @@ class Parts:
 
         def run() -> None:
             self._keys = used.copy()
-            with report_damaged_assets():
+            with page_turns.turn(network()), report_damaged_assets():
                 draw()
 
         return run

@@ -23,13 +23,12 @@ from serving.compute.slots import (
     in_slot,
     singleton,
 )
-from serving.compute.turns import Client
-from serving.http.access import network_of
+from serving.compute.turns import Client, page_turns
 from serving.metrics import Metrics
 from serving.settings import settings
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.message_filter import has_acted
-from ui.streamlit_internals.script_run import in_script_run, window_id
+from ui.streamlit_internals.script_run import in_script_run, network, window_id
 from ui.text.words import load_words
 from viz_core.runtime.hooks import CpuTimeError
 
@@ -74,8 +73,7 @@ def results() -> LRUCache:
 
 def this_client() -> Client:
     """Return who asks in this run: the address that limits count, None on this machine, and the window."""
-    address = st.context.ip_address
-    return Client(network_of(address) if isinstance(address, str) else None, window_id())
+    return Client(network(), window_id())
 
 
 def time_limit() -> float:
@@ -175,11 +173,12 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
             if limit == 0:
                 _stop_page(place, "link-waits", "compute")
             job = slots().submit(kind, work, key, this_client(), limit)
-            if not job.wait(_FLUSH_AFTER):
-                flush_messages()
-            if not job.wait(_SHOW_AFTER):
-                _wait(job, place, load_words("common")(message))
-                place.empty()
+            with page_turns.pause():
+                if not job.wait(_FLUSH_AFTER):
+                    flush_messages()
+                if not job.wait(_SHOW_AFTER):
+                    _wait(job, place, load_words("common")(message))
+                    place.empty()
             return _result(job)  # type: ignore[no-any-return]
         except CpuTimeError:  # the next turn says so, unless it was another window's job that a link had begun
             continue
@@ -197,7 +196,8 @@ def load_or_stop(work: Callable[[], Result]) -> Result:
     """Return what `work` returns: loading, which takes no slot. The page ends here if all model servers are busy."""
     flush_messages()
     try:
-        return work()
+        with page_turns.pause():
+            return work()
     except BusyError:
         _stop_page(st.empty(), "busy")
 

@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakKeyDictionary
 
+import streamlit as st
 from streamlit import config, net_util
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 from streamlit.errors import StreamlitInvalidLayoutContextError
@@ -16,6 +17,7 @@ from streamlit.runtime import exists
 from streamlit.runtime.scriptrunner import StopException, add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
 
+from serving.http.access import network_of
 from ui.streamlit_internals.message_filter import find_session
 from ui.streamlit_internals.self_test import works
 
@@ -41,6 +43,12 @@ def window_id() -> str | None:
     """Return what tells this run's window from others; None outside of a run."""
     run = get_script_run_ctx(suppress_warning=True)
     return None if run is None else run.session_id
+
+
+def network() -> str | None:
+    """Return the address of this run's visitor, as limits count it; None on this machine and outside of a run."""
+    address = st.context.ip_address if in_script_run() else None
+    return network_of(address) if isinstance(address, str) else None
 
 
 def once_per_run(name: str, compute: Callable[[], Value]) -> Value:
