@@ -65,7 +65,7 @@ IN_BROWSER = packing("""async ([texts, beam, off]) => {
   }
   return results;
 }""")
-# What the writer's page makes of some texts: as `run` of writer_model.js returns it, with every map.
+# What the writer's page makes of some texts: as `run` of writer.js returns it, with every map.
 WRITTEN = packing("""async ([texts, options]) => {
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const results = [];

@@ -11,10 +11,11 @@ from static_site.files import LANGUAGES, WEB, SiteFiles, add_packages
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
 from static_site.pages import MODELS as MODELS_OF_PAGES
-from static_site.pages import Card, Words, card_list, card_page, picture_of, root_page
+from static_site.pages import Card, Words, card_page, fill_template
 from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
 from static_site.recorded_pages import component_page, recorded_page
 from ui.chapter.contents import chapter_entries
+from ui.text.words import ENGLISH
 from viz_core.runtime.assets import ASSETS
 from viz_core.view.components import COMPONENTS, DARK, LIGHT, read_component
 
@@ -41,32 +42,32 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
     started = {"runtime": add_packages(files, cache), "empty": files.add("models/empty.onnx", empty_graph())}
     models = [(part, model := part.load_model(), started | part.add_files(files, model)) for part in MODELS]
     for language in LANGUAGES:
-        words = Words(language)
+        words = Words(language, app)
         cards = []
         for part, model, own in models:
             page, data = part.page(words), part.data(words, model, own)
             data["recorded"] = add_recorded(files, page.name, *part.recorded(words, model))
             view = "view" if page.name == "transformer" else f"view-{page.name}"
-            files.add(f"{language}/{page.name}.html", model_page(words, page, data, app))
-            files.add(f"{language}/{view}.html", model_page(words, page, data, app, view))
+            for name in (page.name, view):
+                files.add(f"{language}/{name}.html", model_page(words, page, data, name))
             cards.append(Card(page.name, page.title, words.of(page.chapter, "question"), size_of(own)))
             if part is translator:
-                files.add(f"{language}/walk.html", translator.walk_page(files, words, model, data, app))
+                files.add(f"{language}/walk.html", translator.walk_page(files, words, model, data))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
         for name, site in {name: entry.site for name, entry in chapter_entries().items() if entry.site}.items():
-            files.add(f"{language}/{name}.html", recorded_page(files, words, name, site, app))
+            files.add(f"{language}/{name}.html", recorded_page(files, words, name, site))
             cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
         files.add(f"{language}/review.html", component_page(words, "review", "review"))
         cards.append(Card("review", words.title("review"), words.of("review", "question")))
-        files.add(f"{language}/index.html", component_page(words, "index", "linked_sentences", card_list(words, cards)))
+        files.add(f"{language}/index.html", component_page(words, "index", "linked_sentences", cards))
         for card in cards:
-            picture = picture_of(card.name)
-            files.add(f"gallery/{picture}.png", (ASSETS / "gallery" / f"{picture}.png").read_bytes())
-    for name in {each for some in MODELS_OF_PAGES.values() for each in some}:
+            picture = f"gallery/{card.picture}.png"
+            files.add(picture, (ASSETS / picture).read_bytes())
+    for name in MODELS_OF_PAGES["index"]:
         files.add(f"cards/{name}.html", card_page(name))
     for name in ("LICENSE", "CITATION.cff"):
         files.add(f"{name}.txt", (ROOT / name).read_bytes())
-    files.add("index.html", root_page())
+    files.add("index.html", fill_template("root", Words(ENGLISH), file="root"))
     if folder.is_dir():
         shutil.rmtree(folder)
     files.write()

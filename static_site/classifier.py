@@ -5,8 +5,8 @@ classifier    pixels (1, channels, height, width), gates -> logits, and queries 
 
 from __future__ import annotations
 
-import html
 from collections import ChainMap
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
 from static_site.model_pages import ModelPage, add_model, common_data
 from static_site.pages import Words, plain_text
-from static_site.translator_graph import gated, outputs, projections
+from static_site.translator import gated, outputs, projections
 from ui.text.words import load_words
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
@@ -80,7 +80,6 @@ PROBLEMS = {
     "too-large": "This picture has {width:,} x {height:,} pixels: more than the {most:g} megapixels that can be "
     "opened. Make it smaller and try again.",
 }
-RESULT = '<p class="translation" data-part="result">&nbsp;</p><div class="bars" data-part="bars"></div>'
 _DRAWING = ("paper", "size", "shade", "dark", "middle", "light", "rub", "undo", "clear", "hint", "down", "up")
 
 
@@ -103,24 +102,13 @@ def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str,
 
 def page(words: Words) -> ModelPage:
     """The classifiers' parts of the page."""
-    models = [(name, words.of(NAME, f"option.{name}")) for name in SAMPLES]
-    sources = [(name, words.of(NAME, f"option.{name}")) for name in SOURCES]
-    upload = html.escape(words.label(NAME, "upload"))
-    hint = html.escape(words.of(NAME, "no-draw"))
-    return ModelPage(
-        NAME,
-        NAME,
-        words.title(NAME),
-        _select(words.label(NAME, "model"), "model", models)
-        + _select(words.label(NAME, "source"), "source", sources)
-        + _select(words.label(NAME, "sample"), "sample", [])
-        + f'<label hidden>{upload}<input type="file" name="upload" accept="image/png,image/jpeg,image/webp,image/gif">'
-        + "</label>",
-        f'<div data-part="sheet" hidden><p class="note">{hint}</p><div data-part="drawing"></div></div>',
-        RESULT,
-        words.of(NAME, "look.maps"),
-        ("rows",),
-    )
+
+    def named(names: Iterable[str]) -> dict[str, str]:
+        return {name: words.of(NAME, f"option.{name}") for name in names}
+
+    selects = {"model": named(SAMPLES), "source": named(SOURCES), "sample": {}}
+    labelled = {name: (words.label(NAME, name), options) for name, options in selects.items()}
+    return ModelPage(NAME, NAME, words.title(NAME), selects=labelled, upload=words.label(NAME, "upload"))
 
 
 def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:
@@ -167,8 +155,3 @@ def _described(model: ImageClassifier, files: dict[str, Any], common: dict[str, 
         },
         "pixels": model.preparation.config() | {"height": height, "width": width},
     }
-
-
-def _select(label: str, name: str, options: list[tuple[str, str]]) -> str:
-    made = "".join(f'<option value="{value}">{html.escape(text)}</option>' for value, text in options)
-    return f'<label>{html.escape(label)}<select name="{name}">{made}</select></label>'

@@ -13,7 +13,7 @@ import tarfile
 import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, cast
+from typing import IO, NamedTuple, cast
 
 import onnxruntime
 
@@ -33,12 +33,16 @@ class SiteFiles:
     contents: dict[str, bytes] = field(default_factory=dict)
 
     def add(self, path: str, content: str | bytes) -> dict[str, object]:
-        """Add a file; its path, size and digest, as `loadFile` takes them.
+        """Add a file, compressed if its name ends in .gz, since many hosts compress nothing.
+
+        Returns:
+            Its path, size and digest, as `loadFile` takes them.
 
         Raises:
             ValueError: if the path is taken by a file with another content.
         """
         data = content.encode() if isinstance(content, str) else content
+        data = gzip.compress(data, 9, mtime=0) if path.endswith(".gz") else data
         if self.contents.get(path, data) != data:
             raise ValueError(f"path: {path} has other contents already")
         self.contents[path] = data
@@ -65,14 +69,8 @@ class SiteFiles:
             file.write_bytes(data)
 
 
-@dataclass(frozen=True)
-class Package:
-    """A package of the npm registry.
-
-    Attributes:
-        sha512: its `dist.integrity` on the registry.
-        files: those that the site needs, by their paths in the package; each goes to vendor/FOLDER.
-    """
+class Package(NamedTuple):
+    """A package of the npm registry: `files` of it go to vendor/FOLDER; `sha512` is its `dist.integrity` there."""
 
     name: str
     version: str
@@ -102,15 +100,11 @@ REGISTRY = "https://registry.npmjs.org/"
 
 def registry() -> str:
     """The registry that npm would use: npm_config_registry, then the user's .npmrc, then npm's own."""
-    for name, value in os.environ.items():
-        if name.lower() == "npm_config_registry" and value:
-            return value.rstrip("/") + "/"
+    variables = {name.lower(): value for name, value in os.environ.items()}
     settings = Path.home() / ".npmrc"
-    if settings.is_file():
-        found = re.search(r"^registry\s*=\s*(\S+)", settings.read_text(encoding="utf-8"), re.MULTILINE)
-        if found:
-            return found[1].rstrip("/") + "/"
-    return REGISTRY
+    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    found = re.search(r"^registry\s*=\s*(\S+)", text, re.MULTILINE)
+    return (variables.get("npm_config_registry") or (found[1] if found else REGISTRY)).rstrip("/") + "/"
 
 
 def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
@@ -128,7 +122,7 @@ def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
                 content = cast(IO[bytes], archive.extractfile(f"package/{path}")).read()
                 name = f"vendor/{package.folder}/{Path(path).name}"
                 if path.endswith(".wasm"):
-                    runtime = files.add(f"{name}.gz", gzip.compress(content, 9, mtime=0))
+                    runtime = files.add(f"{name}.gz", content)
                 else:
                     files.add(name, content.replace(b"//# sourceMappingURL=", b"// source map: "))
     return runtime

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import gzip
 import json
+import logging
 import re
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,9 +17,6 @@ import torch
 from onnx import helper, numpy_helper
 from tokenizers import Tokenizer
 from torch import Tensor, nn
-
-from static_site.files import SiteFiles
-from viz_core.runtime.assets import ASSETS
 
 WEIGHTS = "weights"
 """The name under which graphs refer to the file of their weights."""
@@ -71,7 +68,7 @@ class WeightStore:
         return self.places[name, transposed], length
 
     def packed(self) -> tuple[bytes, str]:
-        """The stored tensors as one compressed file, and as JSON how the browser unpacks it.
+        """The stored tensors as one file, and as JSON how the browser unpacks it.
 
         First float16 numbers: the lower bytes of all, then the higher ones. Then matrices on a grid: int8 q of all,
         then int8 e of all rows.
@@ -102,7 +99,7 @@ class WeightStore:
         planes = numbers.view(np.uint8).reshape(-1, 2).T
         content = b"".join(part.tobytes() for part in (planes, *wholes, *exponents))
         index = {"bytes": self.size, "halves": numbers.size, "tensors": tensors}
-        return gzip.compress(content, 9, mtime=0), json.dumps(index)
+        return content, json.dumps(index)
 
 
 def grid_of(half: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
@@ -138,7 +135,7 @@ def export_graph(
         dynamic_shapes: of `inputs`, as `torch.export` takes them.
         names: of the inputs.
     """
-    with _quiet(), torch.inference_mode():
+    with torch.inference_mode():
         output_names = list(module.eval()(*inputs))
     with _quiet():
         program = torch.onnx.export(
@@ -184,17 +181,12 @@ def _with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.Mod
 @contextmanager
 def _quiet() -> Iterator[None]:
     """Without what the exporter reports of libraries that are not needed."""
-    import logging
-
-    logger = logging.getLogger("torch.onnx")
-    level = logger.level
-    logger.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
+    with warnings.catch_warnings(action="ignore"):
+        logging.disable(logging.WARNING)
+        try:
             yield
-    finally:
-        logger.setLevel(level)
+        finally:
+            logging.disable(logging.NOTSET)
 
 
 def tokenizer_json(tokenizer: Tokenizer) -> str:
@@ -213,11 +205,6 @@ def tokenizer_json(tokenizer: Tokenizer) -> str:
     return json.dumps(content, ensure_ascii=False)
 
 
-def compressed(text: str) -> bytes:
-    """A text as the browser unpacks it, since many hosts compress nothing."""
-    return gzip.compress(text.encode(), 9, mtime=0)
-
-
 def _in_both_cases(pattern: str) -> str:
     def both(found: re.Match[str]) -> str:
         text = found[0]
@@ -226,9 +213,3 @@ def _in_both_cases(pattern: str) -> str:
         return f"[{text}{text.upper()}]" if len(text) == 1 else text
 
     return re.sub(r"\[[^\]]*\]|\\p\{\w+\}|\\\w|[a-z]", both, pattern)
-
-
-def add_text_tokenizer(files: SiteFiles, model: str) -> dict[str, object]:
-    """Add the tokenizer of a model of assets/hub."""
-    tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / model / "tokenizer.json"))
-    return files.add(f"models/{model}/tokenizer.json.gz", compressed(tokenizer_json(tokenizer)))

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import html
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import numpy as np
 
 from static_site.files import SiteFiles
-from static_site.model_files import WeightStore, compressed
-from static_site.pages import Words, html_of, script_words, sentence_of_error, whole_page
+from static_site.model_files import WeightStore
+from static_site.pages import Words, script_words, sentence_of_error, whole_page
 from viz_core.maps import MEASURES
 from viz_core.maps.fingerprints import CLEAR, RESTING
 from viz_core.maps.word_maps import SEPARATORS
@@ -20,35 +19,36 @@ from viz_core.trace.source import Projected
 from viz_core.view.components import WORD_NAMES, Sections, frame, view_words
 from viz_core.view.state import ALLOWED, DisplayOptions
 
-CLAIM_WORDS = tuple(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by"))
-"""Words of a badge, as `script_words` takes them."""
-
 _STATES = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported")
 
 
 @dataclass(frozen=True)
 class ModelPage:
-    """The parts of a page that its model decides.
+    """The parts of a page that its model decides, in the page's language.
 
     Attributes:
         name: of its file and its script, without ending.
         chapter: of the app, whose essentials it shows and to which it links.
-        controls, examples, result: HTML.
-        look: what to look for in the maps.
-        claims: names of the badges.
-        definition: HTML, of the chapter unless given.
-        lang: attribute of the result's language.
+        definition: in Markdown, of the chapter unless given.
+        text, placeholder: label of the field of a text.
+        selects: label, and values with their names, of each list by name.
+        numbers: label, and least, most, step and first value.
+        upload: label of the field of a picture.
+        examples: texts that fill in the field.
+        lang: language of the result.
     """
 
     name: str
     chapter: str
     title: str
-    controls: str
-    examples: str
-    result: str
-    look: str
-    claims: Sequence[str]
     definition: str = ""
+    text: str = ""
+    placeholder: str = ""
+    selects: Mapping[str, tuple[str, Mapping[Any, str]]] = field(default_factory=dict)
+    numbers: Mapping[str, tuple[str, tuple[float, float, float, float]]] = field(default_factory=dict)
+    upload: str = ""
+    button: str = ""
+    examples: Sequence[str] = ()
     lang: str = ""
 
 
@@ -62,7 +62,7 @@ def add_model(
         "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
         "weights": files.add(f"{folder}/weights.gz", weights),
         "index": files.add(f"{folder}/weights.json", index),
-        **{each: files.add(f"{folder}/{each}.json.gz", compressed(content)) for each, content in others.items()},
+        **{each: files.add(f"{folder}/{each}.json.gz", content) for each, content in others.items()},
     }
 
 
@@ -109,7 +109,7 @@ def common_data(
         words,
         *(("site", name) for name in (*_STATES, "timing", "recorded")),
         *(("transformer", name) for name in ("claim.rows", "claim.cache", "off-with", "off-without")),
-        *CLAIM_WORDS,
+        *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")),
         *(("attention-view", name) for name in ("head_name", "announcement", "row")),
         *names,
     )
@@ -119,13 +119,9 @@ def common_data(
         "words": filled | sentences,
         "viewWords": {name: shown[name] for name in WORD_NAMES},
         "measures": [
-            {
-                "name": each.name,
-                "unit": each.unit,
-                "names": each.names_heads,
-                "target": each.target and asdict(each.target),
-            }
+            {"name": each.name, "unit": each.unit, "names": each.names_heads, "target": target and asdict(target)}
             for each in MEASURES.values()
+            for target in [each.target]
         ],
         "separators": SEPARATORS.pattern,
         "patterns": {"clear": CLEAR, "resting": RESTING},
@@ -134,68 +130,7 @@ def common_data(
     }
 
 
-def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], app: str, view: str = "") -> str:
-    """The HTML of a model's page.
-
-    Args:
-        data: what its script reads.
-        app: address of the app, or "".
-        view: name of the file where it shows one view only, for a frame in another page.
-    """
-    all_on = f'<button type="button" data-part="all-on" hidden>{words.of("site", "all-on")}</button>'
-    result = (
-        '<section class="result" aria-live="polite"><p class="note" data-part="whole-caption" hidden></p>'
-        f'<p{page.lang} class="translation whole" data-part="whole" hidden></p>'
-        f'<p class="note" data-part="caption" hidden></p>{page.result}'
-        f'<p class="note"><span data-part="measured"></span> {all_on}</p></section>'
-    )
-    places = "".join(f'<span data-part="claim-{name}"></span>' for name in page.claims)
-    link = f'<a href="{page.name}.html" target="_top" data-part="whole-page">{words.of("site", "whole-page")}</a>'
-    body = (
-        input_part(words, page.controls, page.examples, result)
-        + f'<div class="view-host" data-part="view"></div><p class="note">{html.escape(page.look.replace("`", ""))}</p>'
-        + f'<h2>{words.of("common", "claims")}</h2><p class="claims">{places}</p>'
-        + f'<p class="note whole-page">{link}</p>'
-    )
-    definition = page.definition or html_of(words.of(page.chapter, "definition"))
-    question = words.of(page.chapter, "question")
-    return whole_page(
-        words,
-        page.name,
-        page.title,
-        question,
-        body,
-        data,
-        chapter=page.chapter,
-        definition=definition,
-        app=app,
-        here=view,
-    )
-
-
-def input_part(words: Words, controls: str, examples: str, result: str = "") -> str:
-    """The form of a model's page, what it says of an input, its result, and the state of the model."""
-    preparing = words.of("site", "preparing")
-    return (
-        f'<form class="controls" data-part="form" autocomplete="off">{controls}</form>{examples}'
-        f'<p class="problem" data-part="problem" role="alert" hidden></p>{result}'
-        f'<p class="state"><progress data-part="progress" aria-label="{preparing}"></progress> '
-        '<span data-part="state" role="status"></span> '
-        f'<button type="button" data-part="retry" hidden>{words.of("common", "try-again")}</button></p>'
-    )
-
-
-def example_buttons(words: Words, texts: Sequence[str]) -> str:
-    """Buttons that fill in a text."""
-    made = (
-        f'<button type="button" lang="en" data-example="{text}">{text}</button>' for text in map(html.escape, texts)
-    )
-    return f'<p class="examples" data-part="examples">{words.of("site", "examples")}: {" ".join(made)}</p>'
-
-
-def text_area(label: str, placeholder: str = "") -> str:
-    """The field of a text."""
-    return (
-        f'<label class="wide">{html.escape(label)}<textarea name="text" rows="2" maxlength="2000" spellcheck="false" '
-        f'placeholder="{html.escape(placeholder)}"></textarea></label>'
-    )
+def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], file: str) -> str:
+    """The HTML of a model's page, or of a file that shows its view only, for a frame in another page."""
+    own = {"definition": page.definition} if page.definition else {}
+    return whole_page(words, page.name, data, file, page.chapter, title=page.title, page=page, **own)

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import html
 import json
 import os
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import frontmatter
 import markdown
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert
+from markupsafe import Markup
 
 from static_site.files import LANGUAGES
 from ui.text.words import ENGLISH, load_words, sentences_of_errors
@@ -35,7 +36,7 @@ def sentence_of_error(english: str, language: str) -> str:
     return re.sub(r":[^{}]+\}", "}", sentences.get(english, english))
 
 
-def html_of(text: str) -> str:
+def html_of(text: str) -> Markup:
     """Markdown with formulas as HTML and MathML. Links to parts of a figure stay as words."""
     formulas: list[str] = []
 
@@ -50,7 +51,7 @@ def html_of(text: str) -> str:
     plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span class="\1">\2</span>', signs))
     made = markdown.markdown(plain, extensions=["tables"])
     made = re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], made)
-    return re.sub('<p>(?=<math[^>]* display="block")', '<p class="formula" tabindex="0">', made)  # wider than a phone
+    return Markup(re.sub('<p>(?=<math[^>]* display="block")', '<p class="formula" tabindex="0">', made))  # may scroll
 
 
 def plain_text(text: str) -> str:
@@ -58,14 +59,14 @@ def plain_text(text: str) -> str:
     return text.replace("**", "").replace("`", "")
 
 
-TEMPLATES = Path(__file__).parent / "templates"
-
-_CARD = (
-    '<li><img src="../gallery/{picture}.png" alt="" loading="lazy"><a href="{path}"><b>{title}</b></a>'
-    '<p>{teaser}</p><p class="note">{size}</p></li>'
+_TEMPLATES = Environment(
+    loader=FileSystemLoader(Path(__file__).parent / "templates"),
+    autoescape=True,
+    trim_blocks=True,
+    lstrip_blocks=True,
+    undefined=StrictUndefined,
 )
-COMPONENT = "component"
-"""The script of pages that show a component of the app with recorded data."""
+_TEMPLATES.filters["markdown"] = html_of
 RECORDED = "recorded"
 """The script of pages that show recorded figures of a chapter."""
 _PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
@@ -79,15 +80,17 @@ MODELS = {
     "walk": ("transformer-en-fr",),
     "writer": ("writer-en",),
     "vision-transformer": ("vit-fashion-mnist", "vit-cifar10"),
+    "index": ("transformer-en-fr", "writer-en", "vit-fashion-mnist", "vit-cifar10"),
 }
-"""The models that a page runs, whose card, data and licence it names."""
+"""The models that a page runs, or leads to, whose card, data and licence it names."""
 
 
 @dataclass(frozen=True)
 class Words:
-    """The words of one language that the pages share."""
+    """The words of one language that the pages share, and the address of the app, to which they link, or ""."""
 
     language: str
+    app: str = ""
 
     def of(self, file: str, name: str) -> str:
         """A section of assets/text/LANGUAGE/FILE.md."""
@@ -116,50 +119,16 @@ class Card:
     teaser: str
     size: int = 0
 
-
-def card_list(words: Words, cards: Sequence[Card]) -> str:
-    """HTML of the table of contents: each page with the size of what it loads."""
-    made = [
-        _CARD.format(
-            path=f"{card.name}.html",
-            picture=picture_of(card.name),
-            title=html.escape(card.title),
-            teaser=html.escape(card.teaser),
-            size=words.of("site", "size").replace("{size}", str(round(card.size / 1e6))) if card.size > 1e6 else "",
-        )
-        for card in cards
-    ]
-    return f'<ul class="cards">{"".join(made)}</ul>'
-
-
-def picture_of(page: str) -> str:
-    """Name of the gallery's picture of a page."""
-    return _PICTURES.get(page, page)
+    @property
+    def picture(self) -> str:
+        """Its name in the app's gallery."""
+        return _PICTURES.get(self.name, self.name)
 
 
 def card_page(model: str) -> str:
     """A model's card as a page."""
     text = frontmatter.loads(CARDS[model].read_text(encoding="utf-8")).content
-    return fill_template("card", title=html.escape(model), body=markdown.markdown(text, extensions=["tables"]))
-
-
-def credits_of(words: Words, page: str) -> str:
-    """HTML: the model card, data and licence of each model of a page, of all on the index; then source and citation."""
-    models = MODELS.get(
-        page, dict.fromkeys(each for some in MODELS.values() for each in some) if page == "index" else ()
-    )
-    source = os.environ.get("ATLAS_REPOSITORY", "").rstrip("/")
-    lines = [words.of("site", f"credit.{model}").replace("{card}", f"../cards/{model}.html") for model in models]
-    lines.append(words.of("site", "credit"))
-    if source:
-        lines.append(f"[{words.of('site', 'source')}]({source})")
-    return "".join(html_of(line) for line in lines)
-
-
-def root_page() -> str:
-    """The page at the root, which leads to the reader's language."""
-    title = html.escape(Words("en").title("site"))
-    return fill_template("root", title=title, languages=" ".join(LANGUAGES), links=_language_links("", "", "index"))
+    return fill_template("card", Words(ENGLISH), file="card", title=model, text=text)
 
 
 def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -> dict[str, str]:
@@ -168,83 +137,40 @@ def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -
 
 
 def whole_page(
-    words: Words,
-    name: str,
-    title: str,
-    question: str,
-    body: str,
-    data: Mapping[str, Any],
-    *,
-    chapter: str = "",
-    definition: str = "",
-    app: str = "",
-    here: str = "",
+    words: Words, script: str, data: Mapping[str, Any], file: str = "", chapter: str = "", **parts: Any
 ) -> str:
     """A page with its head, its languages, its data and its script.
 
     Args:
-        name: of its script, and of its file unless `here` is given, without ending.
-        body: its HTML between the question, with the definition, and what to remember.
+        script: its name, and that of the file unless `file` is given, without ending.
         data: what the script reads.
-        chapter: of the app, to which the page links, and whose formula and takeaways it shows beside a `definition`.
-        definition: HTML.
-        app: address of the app, or "".
+        chapter: of the app, to which the page links, and whose formula and takeaways it shows beside a definition.
+        parts: `title`, `question` and `definition`, those of the chapter unless given; and what templates/page.html
+            shows of a page of this kind.
     """
-    here = here or name
-    page = here if name in (COMPONENT, RECORDED) else name
-    about = link = takeaways = ""
-    if chapter and app:
-        address = html.escape(f"{app.rstrip('/')}/{chapter}", quote=True)
-        link = f'<a href="{address}" data-part="in-app">{words.of("site", "in-app")}</a>'
-    if chapter:
-        about = (
-            f'<p class="note about">{words.of("site", "recorded-figures" if name == RECORDED else "about")} {link}</p>'
-        )
-    if definition:
-        formula = f"<div>{html_of(words.of(chapter, 'formula'))}</div>"
-        definition = f'<div class="definition">{definition}{formula}</div>'
-        own = load_words(chapter, words.language)
-        remembered = html_of(_TO_MEASURE.sub("", own("takeaways"))) if own.has("takeaways") else ""
-        takeaways = f'<div class="takeaways">{remembered}</div>'
-    atlas = words.title("common")
-    return fill_template(
-        "page",
+    file = file or script
+    page = script if file.startswith("view") else file
+    own = load_words(chapter or "site", words.language)
+    of_chapter = {name: own(name) if own.has(name) else "" for name in ("question", "definition", "takeaways")}
+    parts = of_chapter | {"title": own.title} | parts
+    parts |= {
+        "data": Markup(json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")),
+        "site": os.environ.get("ATLAS_SITE", "").rstrip("/"),  # other sites need the whole address of a picture
+        "picture": Card(page, "", "").picture,
+        "takeaways": _TO_MEASURE.sub("", parts["takeaways"]),
+        "models": MODELS.get(page, ()),
+        "source": os.environ.get("ATLAS_REPOSITORY", "").rstrip("/"),
+        "app": words.app.rstrip("/"),
+    }
+    return fill_template("page", words, script=script, file=file, chapter=chapter, **parts)
+
+
+def fill_template(name: str, words: Words, **parts: Any) -> str:
+    """A template of static_site/templates with its parts, in a language."""
+    return _TEMPLATES.get_template(f"{name}.html").render(
         language=words.language,
-        kind="view" if here.startswith("view") else here,
-        title=html.escape(f"{title} · {atlas}" if chapter else title),
-        heading=html.escape(title),
-        question=html.escape(question, quote=True),
-        alternates="\n".join(
-            f'<link rel="alternate" hreflang="{each}" href="../{each}/{here}.html">' for each in LANGUAGES
-        ),
-        atlas=html.escape(atlas),
-        og_picture=_og_picture(page),
-        credits=credits_of(words, page),
-        language_label=words.of("common", "language"),
-        languages=_language_links("../", words.language, here),
-        definition=definition,
-        no_script=words.of("site", "no-script"),
-        body=body + takeaways + about,
-        data=json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/"),
-        script=name,
+        languages=LANGUAGES,
+        word=lambda file, section, language=words.language: load_words(file, language)(section),
+        title_of=words.title,
+        **parts,
     )
-
-
-def _og_picture(page: str) -> str:
-    """The picture that other sites show beside a link; they need the whole address, so none without ATLAS_SITE."""
-    site = html.escape(os.environ.get("ATLAS_SITE", "").rstrip("/"), quote=True)
-    return f'\n<meta property="og:image" content="{site}/gallery/{picture_of(page)}.png">' if site else ""
-
-
-def _language_links(folder: str, own: str, page: str) -> str:
-    links = []
-    for each in LANGUAGES:
-        current = ' aria-current="page"' if each == own else ""
-        name = Words(each).of("common", "language-name")
-        links.append(f'<a href="{folder}{each}/{page}.html" lang="{each}" hreflang="{each}"{current}>{name}</a>')
-    return " ".join(links)
-
-
-def fill_template(name: str, **parts: str) -> str:
-    """A template of static_site/templates with its parts."""
-    return (TEMPLATES / f"{name}.html").read_text(encoding="utf-8").format(**parts)

@@ -9,8 +9,6 @@ are those of the app.
 from __future__ import annotations
 
 import base64
-import gzip
-import html
 import json
 import re
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,7 +19,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from static_site.files import SiteFiles
-from static_site.pages import COMPONENT, PAGES, RECORDED, Words, html_of, script_words, whole_page
+from static_site.pages import PAGES, RECORDED, Card, Words, html_of, script_words, whole_page
 from ui.streamlit_internals.front_end import follow_link
 from viz_core.runtime.assets import ASSETS
 
@@ -50,11 +48,6 @@ class Recording:
     labels: list[str] = field(default_factory=list)
     shown: list[list[str]] = field(default_factory=list)
     exercise: str = ""
-
-    def packed(self) -> bytes:
-        """The frames and their data as JSON, compressed."""
-        content = json.dumps({"data": self.data, "frames": self.frames}, ensure_ascii=False)
-        return gzip.compress(content.encode(), 9, mtime=0)
 
     def parts(self, block: Any) -> Iterator[dict[str, Any]]:
         """The parts that a block of the page draws; controls are left out."""
@@ -102,11 +95,12 @@ def record_chapter(name: str, site: Sequence[Mapping[str, Any]], language: str) 
         app = open_chapter(
             name, dict.fromkeys(opened, "true") | dict(zip(keys, values, strict=True)) | {"lang": language}
         )
-        blocks = {block.proto.id: block for block in blocks_of(app.main)}
+        nodes: list[Any] = list(app.main)
+        blocks = {node.proto.id: node for node in nodes if getattr(node, "children", None) and node.proto.id}
         cards = [block for place, block in blocks.items() if _CARD.search(place) or place.endswith(tuple(opened))]
         recording.frames.append([part for card in cards for part in recording.parts_of(card)])
         exercises = [found[1] for place in blocks if (found := _EXERCISE.search(place))]
-        widgets = {each.key: each for each in elements_of(app.main) if getattr(each, "key", None)}
+        widgets = {node.key: node for node in nodes if getattr(node, "key", None)}
         recording.exercise, recording.labels = next(iter(exercises), ""), [widgets[key].label for key in keys]
         for key, value, written in zip(keys, values, places, strict=True):
             written[value] = value_of(widgets[key], language)
@@ -132,24 +126,6 @@ def open_chapter(name: str, parameters: Mapping[str, str]) -> AppTest:
     return app
 
 
-def blocks_of(block: Any) -> Iterator[Any]:
-    """All blocks within a block, with names of their own, in reading order."""
-    for child in block.children.values():
-        if hasattr(child, "children"):
-            if getattr(child.proto, "id", ""):
-                yield child
-            yield from blocks_of(child)
-
-
-def elements_of(block: Any) -> Iterator[Any]:
-    """All controls, texts and components within a block."""
-    for child in block.children.values():
-        if hasattr(child, "children"):
-            yield from elements_of(child)
-        else:
-            yield child
-
-
 def value_of(control: Any, language: str) -> str:
     """What a control shows, as plain text: the label of its choice, or its number as the language writes it."""
     options = list(getattr(control, "options", ()))
@@ -161,67 +137,44 @@ def value_of(control: Any, language: str) -> str:
     return str(getattr(shown, "content", shown)).replace("\\", "")
 
 
-def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapping[str, Any]], app: str) -> str:
+def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapping[str, Any]]) -> str:
     """Record a chapter, add its file, and return its page."""
-    recording = record_chapter(name, site, words.language)
-    file = files.add(f"{words.language}/recorded/{name}.json.gz", recording.packed())
-    controls = [
-        {"name": each["control"].partition("-")[2], "values": each["values"], "shown": shown}
-        for each, shown in zip(site, recording.shown, strict=True)
-    ]
-    sliders = "".join(
-        labelled_range(label, one["name"], len(one["values"]) - 1, each["values"].index(each["start"]))
-        for each, one, label in zip(site, controls, recording.labels, strict=True)
-    )
-    body = '<div class="recorded" data-part="figure"></div>' + prediction(words, name, recording.exercise)
+    made = record_chapter(name, site, words.language)
+    content = json.dumps({"data": made.data, "frames": made.frames}, ensure_ascii=False)
+    controls, sliders = [], []
+    for each, label, shown in zip(site, made.labels, made.shown, strict=True):
+        prefix, _, control = each["control"].partition("-")
+        controls.append({"name": control, "values": each["values"], "shown": shown})
+        sliders.append((control, label, len(shown) - 1, each["values"].index(each["start"])))
     data = {
         "words": script_words(words, ("site", "figures-failed")),
-        "prefix": site[0]["control"].partition("-")[0],
+        "prefix": prefix,
         "controls": controls,
-        "file": file,
+        "file": files.add(f"{words.language}/recorded/{name}.json.gz", content),
     }
-    body = f'<form class="controls" data-part="form" autocomplete="off">{sliders}</form>{body}'
-    about, definition = words.of(name, "question"), html_of(words.of(name, "definition"))
-    return whole_page(
-        words, RECORDED, words.title(name), about, body, data, chapter=name, definition=definition, app=app, here=name
-    )
+    answer = prediction(words, name, made.exercise)
+    return whole_page(words, RECORDED, data, name, name, sliders=sliders, prediction=answer)
 
 
-def labelled_range(label: str, name: str, high: int, value: int) -> str:
-    """A slider from 0 with its label and its value."""
-    shown = f'<span><label for="{name}">{html.escape(label)}</label> <output for="{name}"></output></span>'
-    ends = f'min="0" max="{high}" step="1" value="{value}"'
-    return f'<div class="range">{shown}<input type="range" id="{name}" name="{name}" {ends}></div>'
-
-
-def prediction(words: Words, name: str, exercise: str) -> str:
-    """HTML: a question of the chapter; its answer and the reason are behind a fold."""
+def prediction(words: Words, name: str, exercise: str) -> tuple[str, str] | None:
+    """Markdown of a question of the chapter, and of its answer with the reason."""
     if not exercise:
-        return ""
+        return None
     text = words.of(name, f"exercise.{exercise}")
-    question = text.split("\n- [")[0].strip()
     answer = re.findall(r"^- \[x\] (.+)$", text, re.MULTILINE)
     reason = re.findall(r"^> ?(.*)$", text, re.MULTILINE)
-    reveal = html.escape(words.of("common", "sketch.reveal"))
-    fold = f"<details><summary>{reveal}</summary>{html_of(' '.join((*answer, *reason)))}</details>"
-    return f'<div class="prediction">{html_of(question)}{fold}</div>'
+    return text.split("\n- [")[0].strip(), " ".join((*answer, *reason))
 
 
-def component_page(words: Words, name: str, component: str, more: str = "") -> str:
-    """A page that shows what the app's page gives one of its components: the index, or the review.
-
-    Args:
-        more: HTML below the component.
-    """
+def component_page(words: Words, name: str, component: str, cards: Sequence[Card] = ()) -> str:
+    """A page that shows what the app's page gives one of its components: the index, with its cards, or the review."""
     of_app, own = ("home", "site") if name == "index" else (name, name)
-    elements = elements_of(open_chapter(of_app, {"lang": words.language}).main)
-    protos = {each.proto.component_name: each.proto for each in elements if each.type == "bidi_component"}
+    nodes = open_chapter(of_app, {"lang": words.language}).main
+    protos = {node.proto.component_name: node.proto for node in nodes if node.type == "bidi_component"}
     shown = json.loads(protos[component].bytes)
     for chapter in shown.get("chapters", ()):
         chapter["href"] = f"{PAGES.get(chapter['name'], chapter['name'])}.html"
-    about = (
-        f"{words.of('site', 'about')} {words.of('site', 'offline')}" if name == "index" else words.of(name, "question")
-    )
-    body = f'<div class="{component}" data-part="component"></div>{more}'
+    about = " ".join(words.of(own, part) for part in (("about", "offline") if name == "index" else ("question",)))
     data = {"words": {}, "component": component, "shown": shown}
-    return whole_page(words, COMPONENT, words.title(own), about, body, data, here=name)
+    parts: dict[str, Any] = {"title": words.title(own), "question": about, "component": component, "cards": cards}
+    return whole_page(words, "component", data, name, **parts)

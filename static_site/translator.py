@@ -1,23 +1,185 @@
-"""The pages of the shipped translator and of its walk."""
+"""The pages of the shipped translator and of its walk, and its two ONNX graphs, which also return queries and keys.
+
+encoder   source (1, n), gates -> the queries and keys of each encoder layer, and the keys and values that each
+          decoder layer attends to
+decoder   tokens (b, t), gates, keys and values so far -> logits, queries, and keys and values with these t steps
+
+Both also return the states of each layer, which the page of the walk shows.
+
+With no step so far the decoder is the teacher-forced pass, with t = 1 a step of greedy search, with b > 1 one of beam
+search. A gate multiplies the output of its head before W_o: 1 leaves it, 0 switches it off (Michel 2019, equation 1).
+"""
 
 from __future__ import annotations
 
-import html
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from typing import Any
 
 import numpy as np
+import torch
+from torch import Tensor, nn
+from torch.export import Dim
 
 from static_site.files import SiteFiles
-from static_site.model_files import tokenizer_json
-from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, input_part, text_area
-from static_site.pages import PAGES, Words, whole_page
-from static_site.translator_graph import export_translator
+from static_site.model_files import WeightStore, export_graph, tokenizer_json
+from static_site.model_pages import ModelPage, add_model, common_data, model_page
+from static_site.pages import PAGES, Words
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk, walk_links, walk_words
+from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.lab.walk import walk_translation
+from viz_core.models.encoder_decoder import EncoderDecoder
+from viz_core.models.transformer import TransformerEncoder
+from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder
 from viz_core.pretrained import Translator, load
 from viz_core.trace import Trace
 from viz_core.view.components import group_labels
+
+
+class EncoderGraph(nn.Module):
+    """The encoder with the projections of the decoder's cross-attention."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        super().__init__()
+        self.encoder: TransformerEncoder = model.encoder
+        self.decoder: TransformerDecoder = model.decoder
+
+    def forward(self, source: Tensor, gates: Tensor) -> dict[str, Tensor]:
+        """Return queries, keys and values (1, heads, n, d) of each layer, those of each cross-attention, and states."""
+        layers = [block.attention for block in self.encoder.blocks]
+        modules: dict[str, nn.Module] = {"encoder.embedding": self.encoder.pos_encoding}
+        for i, block in enumerate(self.encoder.blocks):
+            modules |= _modules_of(f"encoder.{i}", block, self=(block.attention, block.addnorm1))
+            modules |= projections(f"encoder.{i}.self", block.attention, "keys", "values")
+            modules[f"encoder.{i}.output"] = block.addnorm2
+        with gated(layers, gates), outputs(modules, layers[0].head_dim) as found:
+            states = self.encoder(source)
+        for i, crossing in enumerate(block.attention2 for block in self.decoder.blocks):
+            keys, values = crossing.project(states, states)
+            found |= {f"decoder.{i}.cross.keys": keys, f"decoder.{i}.cross.values": values}
+        return found
+
+
+class DecoderGraph(nn.Module):
+    """The decoder with its cache as inputs and outputs."""
+
+    def __init__(self, model: EncoderDecoder) -> None:
+        super().__init__()
+        self.decoder: TransformerDecoder = model.decoder
+
+    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor], crossed: list[Tensor]) -> dict[str, Tensor]:
+        """Return logits (b, t, vocab), each layer's own queries, keys, values and queries of cross-attention, states.
+
+        Args:
+            gates: (2, layers, heads), of self- and cross-attention.
+            past: keys and values (b, heads, p, d) of each layer's self-attention so far.
+            crossed: keys and values (1, heads, n, d) of each layer's cross-attention.
+        """
+        blocks = self.decoder.blocks
+        batch = tokens.shape[0]
+        caches = tuple(
+            BlockCache(
+                KeysValues(*past[2 * i : 2 * i + 2]),
+                KeysValues(*(tensor.expand(batch, -1, -1, -1) for tensor in crossed[2 * i : 2 * i + 2])),
+            )
+            for i in range(len(blocks))
+        )
+        modules: dict[str, nn.Module] = {"decoder.embedding": self.decoder.pos_encoding}
+        for i, block in enumerate(blocks):
+            attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
+            modules |= _modules_of(f"decoder.{i}", block, **attentions) | {f"decoder.{i}.output": block.addnorm3}
+        own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
+        with gated(own, gates[0]), gated(cross, gates[1]), outputs(modules, own[0].head_dim) as found:
+            # The encoder's output is in `crossed` already.
+            logits, state = self.decoder(tokens, DecoderState(torch.zeros(1), None, caches))
+        for i in range(len(blocks)):
+            keys_values = state.caches[i].own
+            found |= {f"decoder.{i}.self.keys": keys_values.keys, f"decoder.{i}.self.values": keys_values.values}
+        return {"logits": logits, **found}
+
+
+def _modules_of(name: str, block: Any, **attentions: tuple[MultiHeadAttention, nn.Module]) -> dict[str, nn.Module]:
+    """The modules whose outputs are queries or the states (b, n, width) of a walk, by the names of these."""
+    modules: dict[str, nn.Module] = {f"{name}.neurons": block.ffn.relu, f"{name}.ffn": block.ffn}
+    for kind, (attention, addnorm) in attentions.items():
+        modules |= {f"{name}.{kind}.added": attention.W_o, f"{name}.{kind}.state": addnorm}
+        modules |= projections(f"{name}.{kind}", attention)
+    return modules
+
+
+def projections(name: str, attention: MultiHeadAttention, *others: str) -> dict[str, nn.Module]:
+    """The projection of an attention's queries, and others, by name: `record` sees nothing under torch.export."""
+    return {f"{name}.{part}": getattr(attention, f"W_{part[0]}") for part in ("queries", *others)}
+
+
+@contextmanager
+def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, Tensor]]:
+    """Collect what modules return, by their names; projections as (b, heads, n, d)."""
+    found: dict[str, Tensor] = {}
+
+    def keep(name: str) -> Any:
+        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+            is_projection = name.endswith((".queries", ".keys", ".values"))
+            found[name] = output.unflatten(2, (-1, head_dim)).transpose(1, 2) if is_projection else output
+
+        return hook
+
+    with ExitStack() as hooks:
+        for name, module in modules.items():
+            hooks.enter_context(module.register_forward_hook(keep(name)))
+        yield found
+
+
+@contextmanager
+def gated(layers: Sequence[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
+    """Multiply the output of each head by its gate."""
+
+    def multiply(layer: MultiHeadAttention, gate: Tensor) -> Any:
+        return lambda _module, inputs: (inputs[0] * gate.repeat_interleave(layer.head_dim),)
+
+    with ExitStack() as hooks:
+        for i, layer in enumerate(layers):
+            hooks.enter_context(layer.W_o.register_forward_pre_hook(multiply(layer, gates[i])))
+        yield
+
+
+def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightStore]:
+    """Return the graphs "encoder" and "decoder" of a Transformer, and the weights that they share."""
+    encoder = model.encoder
+    layers, heads = len(encoder.blocks), encoder.blocks[0].attention.num_heads
+    size = encoder.blocks[0].attention.head_dim
+    rows, width = encoder.pos_encoding.P.shape[1:]
+    table = "encoder.pos_encoding.P"
+    store = WeightStore(
+        {table: encoder.pos_encoding.P} | dict(model.named_parameters()), {table: {"sinusoids": [rows, width, 10000.0]}}
+    )
+    free = Dim.DYNAMIC
+    crossed = [f"decoder.{i}.cross.{part}" for i in range(layers) for part in ("keys", "values")]
+    past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
+    graphs = {
+        "encoder": export_graph(
+            EncoderGraph(model),
+            (torch.arange(4, 11)[None], torch.ones(layers, heads)),
+            ({1: free}, None),
+            ["source", "gates"],
+            store,
+        ),
+        "decoder": export_graph(
+            DecoderGraph(model),
+            (
+                torch.arange(4, 10).reshape(2, 3),
+                torch.ones(2, layers, heads),
+                [torch.randn(2, heads, 5, size) for _ in past],
+                [torch.randn(1, heads, 7, size) for _ in crossed],
+            ),
+            ({0: free, 1: free}, None, [{0: free, 2: free}] * len(past), [{2: free}] * len(crossed)),
+            ["tokens", "gates", *past, *crossed],
+            store,
+        ),
+    }
+    return graphs, store
+
 
 NAME = "transformer-en-fr"
 BEAMS = (1, 4)
@@ -29,7 +191,6 @@ PROBLEMS = {
     "unknown": "The model knows no word or sign in this text. It was trained on English in Latin letters.",
     "too-many": "This text has {count:,} tokens; the model takes at most {most:,}. Shorten it.",
 }
-RESULT = '<p lang="fr" class="translation" data-part="result">&nbsp;</p>'
 
 
 def load_model() -> Translator:
@@ -47,23 +208,16 @@ def add_files(files: SiteFiles, translator: Translator) -> dict[str, Any]:
 
 def page(words: Words) -> ModelPage:
     """The translator's parts of the page."""
-    named = {beam: "greedy" if beam == 1 else f"beam {beam}" for beam in BEAMS}
-    searches = {beam: html.escape(words.of("transformer", f"option.{option}")) for beam, option in named.items()}
-    options = "".join(f'<option value="{beam}">{text}</option>' for beam, text in searches.items())
-    label = html.escape(words.label("transformer", "search"))
-    return ModelPage(
-        "transformer",
-        "transformer",
-        words.title("transformer"),
-        text_area(words.label("transformer", "text"), words.of("translation", "placeholder"))
-        + f'<label>{label}<select name="beam">{options}</select></label>'
-        + f'<button type="submit">{words.of("translation", "translate")}</button>',
-        example_buttons(words, [words.of("translation", name) for name in PRESETS]),
-        RESULT,
-        words.of("transformer", "look.maps"),
-        ("rows", "cache"),
-        lang=' lang="fr"',
-    )
+    named = {beam: words.of("transformer", f"option.{'greedy' if beam == 1 else f'beam {beam}'}") for beam in BEAMS}
+    label, hint = words.label("transformer", "text"), words.of("translation", "placeholder")
+    selects = {"beam": (words.label("transformer", "search"), named)}
+    return page_of("transformer", words, text=label, placeholder=hint, selects=selects, lang="fr")
+
+
+def page_of(name: str, words: Words, **others: Any) -> ModelPage:
+    """A page with a sentence to translate."""
+    button, examples = words.of("translation", "translate"), [words.of("translation", preset) for preset in PRESETS]
+    return ModelPage(name, name, words.title(name), button=button, examples=examples, **others)
 
 
 def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
@@ -112,7 +266,7 @@ _EDIT = ("hide-key", "show-key")
 """Words for what the graphs cannot do; without them the component does not offer it."""
 
 
-def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[str, Any], app: str) -> str:
+def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[str, Any]) -> str:
     """The page of the walk, which opens with its first picture recorded.
 
     Args:
@@ -135,12 +289,5 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
         "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
         **{name: own[name] for name in ("files", "sizes", "heads")},
     }
-    button = f'<button type="submit">{words.of("translation", "translate")}</button>'
-    controls = text_area(words.label("walk", "text"), words.of("walk", "placeholder")) + button
-    body = (
-        input_part(words, controls, example_buttons(words, [words.of("translation", name) for name in PRESETS]))
-        + f'<div class="walk-host" data-part="walk"></div><p class="note">{html.escape(words.of("walk", "hint"))}</p>'
-    )
-    return whole_page(
-        words, "walk", words.title("walk"), words.of("walk", "question"), body, data, chapter="walk", app=app
-    )
+    label, hint = words.label("walk", "text"), words.of("walk", "placeholder")
+    return model_page(words, page_of("walk", words, text=label, placeholder=hint), data, "walk")

@@ -9,19 +9,20 @@ heads / key heads neighbouring heads of queries (Ainslie 2023).
 
 from __future__ import annotations
 
-import html
 from typing import Any
 
 import torch
+from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.export import Dim
 
 from static_site.files import SiteFiles
-from static_site.model_files import WeightStore, add_text_tokenizer, export_graph
-from static_site.model_pages import ModelPage, add_model, common_data, example_buttons, text_area
-from static_site.pages import Words, html_of
+from static_site.model_files import WeightStore, export_graph, tokenizer_json
+from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.pages import Words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
+from viz_core.runtime.assets import ASSETS
 from viz_core.trace import Trace, attend
 from viz_core.view.components import group_labels
 
@@ -98,8 +99,6 @@ PROBLEMS = {
 NUMBERS = {"new": (0, 100, 1, 12), "temperature": (0, 2, 0.05, 0), "topk": (0, 200, 1, 0), "seed": (0, 9999, 1, 0)}
 """The controls with a number, as in the model lab: least, most, step and first value."""
 
-RESULT = '<p lang="en" class="translation"><span data-part="given"></span><mark data-part="result">&nbsp;</mark></p>'
-
 
 def load_model() -> HubModel:
     """The writer on the CPU."""
@@ -108,33 +107,27 @@ def load_model() -> HubModel:
 
 def add_files(files: SiteFiles, writer: HubModel) -> dict[str, Any]:
     """Add the writer's graph and weights, and the tokenizer."""
-    return add_model(files, NAME, *export_writer(writer.network)) | {"tokenizer": add_text_tokenizer(files, NAME)}
+    tokenizer = Tokenizer.from_file(str(ASSETS / "hub" / NAME / "tokenizer.json"))
+    return add_model(files, NAME, *export_writer(writer.network), tokenizer=tokenizer_json(tokenizer))
 
 
 def page(words: Words) -> ModelPage:
     """The writer's parts of the page."""
-    fields = "".join(
-        f'<label class="number">{html.escape(words.label("model-lab", name))}<input type="number" name="{name}" '
-        f'min="{least}" max="{most}" step="{step}" value="{first}"></label>'
-        for name, (least, most, step, first) in NUMBERS.items()
-    )
-    button = f'<button type="submit">{words.of("site", "write")}</button>'
     return ModelPage(
         "writer",
         "model-lab",
         words.of("walk", "option.writer"),
-        text_area(words.label("model-lab", "start")) + fields + button,
-        example_buttons(words, [words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")]),
-        RESULT,
-        words.of("model-lab", "look.maps"),
-        ("rows", "cache"),
-        html_of(words.of("site", "definition.writer")),
-        ' lang="en"',
+        words.of("site", "definition.writer"),
+        words.label("model-lab", "start"),
+        numbers={name: (words.label("model-lab", name), numbers) for name, numbers in NUMBERS.items()},
+        button=words.of("site", "write"),
+        examples=[words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")],
+        lang="en",
     )
 
 
 def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
-    """The continued example, as `run` of writer_model.js returns it."""
+    """The continued example, as `run` of writer.js returns it."""
     run = writer.run(words.of("walk", "start.writer"), max_new_tokens=NUMBERS["new"][-1])
     ids, given = run.inputs["input_ids"][0], run.num_prompt_tokens
     chosen = run.output.log_softmax(dim=-1)[range(given - 1, len(ids) - 1), ids[given:]]

@@ -55,8 +55,12 @@ const FORMULAS = {
     const marginal = Array.from({ length: columns }, (_, column) => mean(Array.from({ length: rows }, (_, row) => weights[row * columns + column])));
     return Math.max(0, marginal.reduce((sum, p) => sum + bits(p), 0) - mean(entropies));
   },
-  distance: ({ columns, image }, _, weights) => (image ? overPatches(weights, columns, image, distanceOfRow) : null),
-  nearby: ({ columns, image }, _, weights) => (image ? overPatches(weights, columns, image, nearbyOfRow) : null),
+  nearby: ({ columns, image }, _, weights) => (image ? mean(patchSums(weights, columns, image).map(({ nearby }) => nearby)) : null),
+  /** To those that a patch attends to (Dosovitskiy 2021, figure 7). */
+  distance({ columns, image }, _, weights) {
+    const attending = image ? patchSums(weights, columns, image).filter(({ mass }) => mass > 0) : null;
+    return attending && (mean(attending.map(({ mass, distance }) => distance / mass)) || 0); // 0 where a head is off
+  },
 };
 const mean = (values) => values.reduce((sum, value) => sum + value, 0) / values.length;
 
@@ -118,21 +122,15 @@ export function patchRows(weights, columns, { grid: [height, width], special }) 
   );
 }
 
-/** Mean over patches of a number of each one's row; null is left out. */
-function overPatches(weights, columns, image, ofRow) {
-  const found = patchRows(weights, columns, image).map(ofRow).filter((value) => value !== null);
-  return found.reduce((sum, value) => sum + value, 0) / Math.max(1, found.length);
-}
-
-/** Mean distance in patches from a patch to those it attends to (Dosovitskiy 2021, figure 7); null where to none. */
-function distanceOfRow(row) {
-  const mass = row.reduce((sum, [weight]) => sum + weight, 0);
-  return mass > 0 ? row.reduce((sum, [weight, distance]) => sum + weight * distance, 0) / mass : null;
-}
-
 /** Patches that are nearby are at most so far away (viz_core/maps/head_measures/distance.py). */
 export const NEARBY = 2;
-const nearbyOfRow = (row) => row.reduce((sum, [weight, distance]) => sum + (distance <= NEARBY ? weight : 0), 0);
+
+/** Of each patch its weight on all patches, that on nearby ones, and the sum of all by their distances. */
+const patchSums = (weights, columns, image) =>
+  patchRows(weights, columns, image).map((row) => {
+    const sum = (of) => row.reduce((total, [weight, distance]) => total + weight * of(distance), 0);
+    return { mass: sum(() => 1), nearby: sum((distance) => Number(distance <= NEARBY)), distance: sum((distance) => distance) };
+  });
 
 /** What is said of the measures that a map has: the register's names and units, in its order, with their largest values. */
 export function measuresOf(register, info, map, hasErrors) {

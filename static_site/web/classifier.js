@@ -8,6 +8,17 @@ const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of th
 const WORKING_SIDE = 1024;
 const BITS = 22; // of Pillow's fixed-point weights
 
+/** The value of a pixel's channel. */
+const at = ({ width, channels, data }, row, column, channel) => data[(row * width + column) * channels + channel];
+
+/** A picture whose values are those of a function of row, column and channel. */
+function made(width, height, channels, valueOf) {
+  const data = new Uint8Array(width * height * channels);
+  for (let row = 0, i = 0; row < height; row += 1)
+    for (let column = 0; column < width; column += 1) for (let channel = 0; channel < channels; channel += 1, i += 1) data[i] = valueOf(row, column, channel);
+  return { width, height, channels, data };
+}
+
 /**
  * A picture as the model takes it.
  *
@@ -18,16 +29,12 @@ const BITS = 22; // of Pillow's fixed-point weights
 export function prepare(picture, { form, width, height, mean, std }) {
   const shaped = (form === "garment" ? garment : photograph)(picture, [width, height]);
   const size = width * height;
-  const pixels = new Float32Array(mean.length * size);
-  const seen = new Uint8Array(3 * size);
-  for (let i = 0; i < size; i += 1) {
-    for (let channel = 0; channel < 3; channel += 1) seen[3 * i + channel] = shaped.data[i * shaped.channels + (shaped.channels === 1 ? 0 : channel)];
-    mean.forEach((middle, channel) => {
-      const share = Math.fround(shaped.data[i * shaped.channels + channel] / 255);
-      pixels[channel * size + i] = Math.fround(share - Math.fround(middle)) / Math.fround(std[channel]);
-    });
-  }
-  return { pixels, seen };
+  const pixels = Float32Array.from({ length: mean.length * size }, (_, i) => {
+    const channel = Math.floor(i / size);
+    const share = Math.fround(shaped.data[(i % size) * shaped.channels + channel] / 255);
+    return Math.fround(share - Math.fround(mean[channel])) / Math.fround(std[channel]);
+  });
+  return { pixels, seen: made(width, height, 3, (row, column, channel) => at(shaped, row, column, Math.min(channel, shaped.channels - 1))).data };
 }
 
 /** The largest centred part of the right shape, resized. */
@@ -43,18 +50,19 @@ function garment(picture, [width, height]) {
   const colour = thumbnail(picture, WORKING_SIDE);
   const border = borderColour(colour);
   let background = grey(...border.map(Math.floor));
-  let shape = greyOf(cropped(colour, boxOf(colour, border)));
-  if (background > 127) {
-    shape = { ...shape, data: shape.data.map((value) => 255 - value) };
-    background = 255 - background;
-  }
+  const part = cropped(colour, boxOf(colour, border));
+  const isInverted = background > 127;
+  if (isInverted) background = 255 - background;
+  const shape = made(part.width, part.height, 1, (row, column) => {
+    const value = grey(...[0, 1, 2].map((channel) => at(part, row, column, channel)));
+    return isInverted ? 255 - value : value;
+  });
   const scale = Math.min(width / shape.width, height / shape.height);
   const inner = [Math.max(1, halfToEven(shape.width * scale)), Math.max(1, halfToEven(shape.height * scale))];
   const small = resized(shape, inner);
-  const data = new Uint8Array(width * height).fill(background);
   const [left, top] = [Math.floor((width - inner[0]) / 2), Math.floor((height - inner[1]) / 2)];
-  for (let row = 0; row < inner[1]; row += 1) data.set(small.data.subarray(row * inner[0], (row + 1) * inner[0]), (top + row) * width + left);
-  return { width, height, channels: 1, data };
+  const isInside = (row, column) => row >= top && row < top + inner[1] && column >= left && column < left + inner[0];
+  return made(width, height, 1, (row, column) => (isInside(row, column) ? at(small, row - top, column - left, 0) : background));
 }
 
 /** Python's `round`: a half goes to the even number. */
@@ -67,19 +75,13 @@ function halfToEven(value) {
 /** ITU-R 601-2, in Pillow's fixed point. */
 const grey = (red, green, blue) => (red * 19595 + green * 38470 + blue * 7471 + 0x8000) >> 16;
 
-function greyOf({ width, height, data }) {
-  const values = new Uint8Array(width * height);
-  for (let i = 0; i < values.length; i += 1) values[i] = grey(data[3 * i], data[3 * i + 1], data[3 * i + 2]);
-  return { width, height, channels: 1, data: values };
-}
-
 /** The median of each channel along the four edges. */
-function borderColour({ width, height, channels, data }) {
-  const at = (row, column, channel) => data[(row * width + column) * channels + channel];
+function borderColour(picture) {
+  const { width, height, channels } = picture;
   return Array.from({ length: channels }, (_, channel) => {
     const values = [];
-    for (let column = 0; column < width; column += 1) values.push(at(0, column, channel), at(height - 1, column, channel));
-    for (let row = 0; row < height; row += 1) values.push(at(row, 0, channel), at(row, width - 1, channel));
+    for (let column = 0; column < width; column += 1) values.push(at(picture, 0, column, channel), at(picture, height - 1, column, channel));
+    for (let row = 0; row < height; row += 1) values.push(at(picture, row, 0, channel), at(picture, row, width - 1, channel));
     values.sort((a, b) => a - b);
     return (values[values.length / 2 - 1] + values[values.length / 2]) / 2;
   });
@@ -99,11 +101,8 @@ function boxOf({ width, height, channels, data }, border) {
   return right ? [left, top, right, bottom] : [0, 0, width, height];
 }
 
-function cropped({ width, channels, data }, [left, top, right, bottom]) {
-  const values = new Uint8Array((right - left) * (bottom - top) * channels);
-  for (let row = top; row < bottom; row += 1) values.set(data.subarray((row * width + left) * channels, (row * width + right) * channels), (row - top) * (right - left) * channels);
-  return { width: right - left, height: bottom - top, channels, data: values };
-}
+const cropped = (picture, [left, top, right, bottom]) =>
+  made(right - left, bottom - top, picture.channels, (row, column, channel) => at(picture, top + row, left + column, channel));
 
 /** At most `side` pixels on each side, its shape kept, as Pillow's `thumbnail` rounds. */
 function thumbnail(picture, side) {
@@ -131,36 +130,28 @@ const bicubic = (x) => {
 };
 
 /** Rows of another length. */
-function filtered({ width, height, channels, data }, columns) {
+function filtered(picture, columns) {
+  const { width, height, channels, data } = picture;
   const scale = width / columns;
   const wide = Math.max(1, scale);
-  const values = new Uint8Array(columns * height * channels);
-  for (let column = 0; column < columns; column += 1) {
+  const filters = Array.from({ length: columns }, (_, column) => {
     const center = (column + 0.5) * scale;
     const first = Math.max(0, Math.trunc(center - 2 * wide + 0.5));
     const last = Math.min(width, Math.trunc(center + 2 * wide + 0.5));
-    const exact = Array.from({ length: last - first }, (_, i) => bicubic((i + first - center + 0.5) * (1 / wide)));
+    const exact = Array.from({ length: last - first }, (__, i) => bicubic((i + first - center + 0.5) * (1 / wide)));
     const total = exact.reduce((sum, weight) => sum + weight, 0);
-    const weights = exact.map((weight) => (weight / total) * 2 ** BITS).map((weight) => Math.trunc(weight + (weight < 0 ? -0.5 : 0.5)));
-    for (let row = 0; row < height; row += 1) {
-      for (let channel = 0; channel < channels; channel += 1) {
-        let sum = 2 ** (BITS - 1);
-        for (let i = 0; i < weights.length; i += 1) sum += data[(row * width + first + i) * channels + channel] * weights[i];
-        values[(row * columns + column) * channels + channel] = Math.min(255, Math.max(0, Math.floor(sum / 2 ** BITS)));
-      }
-    }
-  }
-  return { width: columns, height, channels, data: values };
+    return { first, weights: exact.map((weight) => (weight / total) * 2 ** BITS).map((weight) => Math.trunc(weight + (weight < 0 ? -0.5 : 0.5))) };
+  });
+  return made(columns, height, channels, (row, column, channel) => {
+    const { first, weights } = filters[column];
+    let sum = 2 ** (BITS - 1);
+    for (let i = 0; i < weights.length; i += 1) sum += data[(row * width + first + i) * channels + channel] * weights[i];
+    return Math.min(255, Math.max(0, Math.floor(sum / 2 ** BITS)));
+  });
 }
 
 /** Columns as rows. */
-function turned({ width, height, channels, data }) {
-  const values = new Uint8Array(data.length);
-  for (let row = 0; row < height; row += 1)
-    for (let column = 0; column < width; column += 1)
-      for (let channel = 0; channel < channels; channel += 1) values[(column * height + row) * channels + channel] = data[(row * width + column) * channels + channel];
-  return { width: height, height: width, channels, data: values };
-}
+const turned = (picture) => made(picture.height, picture.width, picture.channels, (row, column, channel) => at(picture, column, row, channel));
 
 /** A file's pixels in RGB, upright, transparency on white; null where the browser cannot read it. */
 export async function decode(blob) {
@@ -173,10 +164,8 @@ export async function decode(blob) {
   context.fillRect(0, 0, width, height);
   context.drawImage(bitmap, 0, 0);
   bitmap.close();
-  const rgba = context.getImageData(0, 0, width, height).data;
-  const data = new Uint8Array(3 * width * height);
-  for (let i = 0; i < width * height; i += 1) for (let channel = 0; channel < 3; channel += 1) data[3 * i + channel] = rgba[4 * i + channel];
-  return { width, height, channels: 3, data };
+  const rgba = { width, channels: 4, data: context.getImageData(0, 0, width, height).data };
+  return made(width, height, 3, (row, column, channel) => at(rgba, row, column, channel));
 }
 
 /**

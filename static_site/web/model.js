@@ -112,13 +112,7 @@ export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
 
 /** An input that is refused; its message is the name of the sentence that says why. */
-export class InputError extends Error {
-  constructor(sentence, values = {}) {
-    super(sentence);
-    this.name = "InputError";
-    this.values = values;
-  }
-}
+export const inputError = (sentence, values = {}) => Object.assign(new Error(sentence), { name: "InputError", values });
 
 const PAUSE_AFTER = 6; // steps, so that the page stays awake
 

@@ -124,12 +124,11 @@ export function readRecorded(bytes) {
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */
 export function showWhole(page, off, whole, scores) {
   const { part, words } = page;
-  const written = scores.map((score) => page.number(score).replace("-", "−"));
   part("caption").hidden = part("whole").hidden = part("whole-caption").hidden = part("all-on").hidden = !off.length;
   if (!off.length) return;
   part("whole").textContent = whole;
-  part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: written[0] });
-  part("whole-caption").textContent = words.text("off-with", { score: written[1] });
+  part("caption").textContent = words.text("off-without", { heads: headsNamed(page, off), score: page.number(scores[0]) });
+  part("whole-caption").textContent = words.text("off-with", { score: page.number(scores[1]) });
 }
 
 /**

@@ -11,7 +11,7 @@ export function readPage() {
   const whole = new Intl.NumberFormat(lang, { maximumFractionDigits: 0 });
   const tenth = new Intl.NumberFormat(lang, { minimumFractionDigits: 1, maximumFractionDigits: 1 });
   const part = (name) => document.querySelector(`[data-part="${name}"]`);
-  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value) };
+  return { data, words, language: lang, part, whole: (value) => whole.format(value), megabytes: (bytes) => tenth.format(bytes / 1e6), number: (value) => words.plain(value).replace("-", "−") };
 }
 
 /** Keep the small files for a visit without a network; false where this browser cannot, or the host's files differ. */

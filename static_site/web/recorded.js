@@ -16,6 +16,7 @@ const plotly = new Promise((resolve, reject) => {
   document.head.append(script);
 });
 
+let bytes = []; // of components, which parts name by their place
 const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.codePointAt(0));
 
 /** The element of a part, made anew, and what shows another part of the same kind in it. */
@@ -26,7 +27,7 @@ async function makePart({ component, row, fold, html, inPage, open }) {
     parent.innerHTML = (await import(`./components/${component}/view.js`)).default;
     const { default: show } = await import(`./components/${component}/main.js`);
     const nothing = () => {};
-    return { node, show: ({ data: bytes }) => show({ data: bytes, parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };
+    return { node, show: (one) => show({ data: bytes[one.data], parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };
   }
   const node = document.createElement(fold === undefined ? "div" : "details");
   if (row) {
@@ -59,19 +60,11 @@ async function showParts(parent, parts) {
   for (const { node } of parent.drawn.splice(parts.length)) node.remove();
 }
 
-/** The parts of a frame with the bytes of their components. */
-const withBytes = (parts, bytes) =>
-  parts.map((one) => {
-    if (one.component) return { ...one, data: bytes[one.data] };
-    if (one.row) return { ...one, row: one.row.map((each) => withBytes(each, bytes)) };
-    return one.parts ? { ...one, parts: withBytes(one.parts, bytes) } : one;
-  });
-
 async function load() {
   const file = JSON.parse(new TextDecoder().decode(await unzip(await loadFile(data.file))));
-  const bytes = file.data.map(bytesOf);
+  bytes = file.data.map(bytesOf);
   await plotly;
-  return file.frames.map((frame) => withBytes(frame, bytes));
+  return file.frames;
 }
 
 function fail({ message }) {

@@ -2,7 +2,7 @@
 // viz_core/maps/word_maps.py).
 
 import { loadFile, unzip } from "./files.js";
-import { InputError } from "./model.js";
+import { inputError } from "./model.js";
 import { Tokenizer } from "./vendor/tokenizers/tokenizers.min.mjs";
 
 const NUM_SPECIAL = 4; // the first ids of every vocabulary here
@@ -61,9 +61,9 @@ const JOINER = "\u200d";
 /** Token ids of a text for the writer; refuses what the library refuses (`clean_text` of viz_core/hub/runs/tokenizers.py). */
 export function encodeText(tokenizer, text, room) {
   const cleaned = text.replace(/\r\n?/gu, "\n").replace(/[\p{Cc}\p{Cs}]/gu, (sign) => ("\n\t".includes(sign) ? sign : ""));
-  if (!cleaned.trim()) throw new InputError("empty");
+  if (!cleaned.trim()) throw inputError("empty");
   const ids = tokenizer.encode(cleaned);
-  if (ids.length > room) throw new InputError("too-many", { count: ids.length, most: room });
+  if (ids.length > room) throw inputError("too-many", { count: ids.length, most: room });
   return ids;
 }
 

@@ -25,8 +25,7 @@ function groupsOf(found) {
 function show(found, whole, { off }, timing) {
   showWhole(page, off, whole.text, [found.logProbability, whole.logProbability]);
   part("result").textContent = found.text;
-  const score = page.number(found.logProbability).replace("-", "−");
-  const measured = words.text("measured", { search: beamField.selectedOptions[0].textContent, tokens: found.target.length, score });
+  const measured = words.text("measured", { search: beamField.selectedOptions[0].textContent, tokens: found.target.length, score: page.number(found.logProbability) });
   const notes = [`${measured} · ${timing}`];
   if (!found.isComplete) notes.push(words.text("incomplete"));
   if (found.numUnknown) notes.push(words.text("unknown-count", { count: found.numUnknown }));

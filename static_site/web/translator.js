@@ -1,7 +1,7 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { callsOf, floats, gatesOf, InputError, largest, loadModel, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
+import { callsOf, floats, gatesOf, inputError, largest, loadModel, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
 import { clean, isSpelled, openTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
@@ -21,12 +21,12 @@ export async function openTranslator(files, sizes, progress) {
   /** Token ids with <eos>; refuses what `Translator.encode` refuses. */
   function encode(text) {
     const length = [...text].length;
-    if (length > MAX_CHARACTERS) throw new InputError("too-long", { count: length, most: MAX_CHARACTERS });
+    if (length > MAX_CHARACTERS) throw inputError("too-long", { count: length, most: MAX_CHARACTERS });
     const cleaned = clean(text);
-    if (!cleaned) throw new InputError("empty");
+    if (!cleaned) throw inputError("empty");
     const ids = tokenizer.encode(cleaned);
-    if (!/[\p{L}\p{N}]/u.test(tokenizer.decode(ids.filter((id) => !isSpelled(tokenizer.token(id)))))) throw new InputError("unknown");
-    if (ids.length >= MAX_SOURCE_TOKENS) throw new InputError("too-many", { count: ids.length, most: MAX_SOURCE_TOKENS - 1 });
+    if (!/[\p{L}\p{N}]/u.test(tokenizer.decode(ids.filter((id) => !isSpelled(tokenizer.token(id)))))) throw inputError("unknown");
+    if (ids.length >= MAX_SOURCE_TOKENS) throw inputError("too-many", { count: ids.length, most: MAX_SOURCE_TOKENS - 1 });
     return [...ids, eos];
   }
 

@@ -5,7 +5,7 @@ import draw from "./components/drawing/main.js";
 import markup from "./components/drawing/view.js";
 import { element } from "./components/shared/elements.js";
 import { loadFile } from "./files.js";
-import { InputError } from "./model.js";
+import { inputError } from "./model.js";
 import { showWhole, startPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { makeGroup } from "./view_source.js";
@@ -49,11 +49,11 @@ async function picture(model, sample) {
   const content = await sources[sourceField.value]();
   if (!content) return null;
   const { bytes, pixels } = data.limits;
-  if (content.size > bytes) throw new InputError("too-heavy", { size: content.size / 2 ** 20, most: bytes / 2 ** 20 });
+  if (content.size > bytes) throw inputError("too-heavy", { size: content.size / 2 ** 20, most: bytes / 2 ** 20 });
   const found = await decode(content);
-  if (!found) throw new InputError("unreadable", { formats });
+  if (!found) throw inputError("unreadable", { formats });
   const { width, height } = found;
-  if (width * height > pixels) throw new InputError("too-large", { width, height, most: pixels / 1e6 });
+  if (width * height > pixels) throw inputError("too-large", { width, height, most: pixels / 1e6 });
   return found;
 }
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import base64
-import gzip
 import io
 import json
 from dataclasses import replace
@@ -177,7 +176,7 @@ def test_weights_on_a_grid_and_others_come_back_bit_for_bit(alone: Page, site: s
     packed, index = store.packed()
     assert [tensor["name"] for tensor in json.loads(index)["tensors"] if "grid" in tensor] == ["first", "second"]
     alone.goto(f"{site}en/writer.html")
-    found = unpack(alone.evaluate(UNPACKED, [encoded(gzip.decompress(packed)), index]), (store.size // 4,))
+    found = unpack(alone.evaluate(UNPACKED, [encoded(packed), index]), (store.size // 4,))
     for offset, values in expected.items():
         own = found[offset // 4 : offset // 4 + values.size].reshape(values.shape)
         assert np.array_equal(own, values)
@@ -193,7 +192,7 @@ STATES = ("input", "neurons", "ffn", "output")
 CALLS = ("queries", "keys", "values", "scores", "weights", "outputs", "joined", "added", "state")
 
 OF_WALK = packing("""async ([text, heads, edits, blocks]) => {
-  const { encodeWalk, walkOf } = await import(new URL("../walk_source.js", location));
+  const { encodeWalk, walkOf } = await import(new URL("../walk.js", location));
   const page = JSON.parse(document.getElementById("data").textContent);
   const { sizes } = page;
   const { translate, nameOf } = atlas.translator;
