@@ -141,7 +141,9 @@ def test_the_static_page_shows_the_same(page: Page, site: str, app_of_site: str)
         link = page.get_by_role("link", name="Open without a server")
         expect(link).to_have_attribute("href", f"{site}en/{expected}")
         head = open_head(page).get_attribute("aria-label")
-        pinned = page.locator("[data-part=sentenceNote]").first.inner_text()
+        note = page.locator("[data-part=sentenceNote]").first
+        expect(note).not_to_be_empty()
+        pinned = note.inner_text()
         with page.context.expect_page() as opened:
             link.click()
         static = opened.value
