@@ -39,6 +39,7 @@ class Metrics:
         self._session_bytes = self._gauge("atlas_session_bytes", "Bytes of uploads and widget state of all sessions")
         self._cached = self._gauge("atlas_kept_results", "Cached results")
         self._cached_bytes = self._gauge("atlas_kept_bytes", "Bytes of cached results")
+        self.batch_sizes = batch_sizes(self.registry)
 
     def observe_wait(self, kind: str, seconds: float, new: bool) -> None:
         """Count a wait in the queue; `new` if nothing else of its address was running or waiting when it came."""
@@ -90,6 +91,12 @@ class Metrics:
 
     def _gauge(self, name: str, about: str) -> Gauge:
         return Gauge(name, about, registry=self.registry)
+
+
+def batch_sizes(registry: CollectorRegistry) -> Histogram:
+    """Return the metric of how many sentences the workers of this process translate together."""
+    about = "Sentences that were translated together"
+    return Histogram("atlas_batch_size", about, registry=registry, buckets=(1, 2, 4, 8, 16))
 
 
 _TIMEOUT = 10.0  # seconds for a request to arrive

@@ -19,7 +19,7 @@ HOSTED_CACHE_MB = 256
 MAX_WORKERS, MAX_PROCESSES = 8, 4
 PAGES_MB, WORKER_MB = 1024, 700  # memory of the pages' process and of a worker, without larger models of the lab
 _TERABYTE = 2**20  # in MB: no machine has more
-SLOTS_A_WORKER = 4  # sentences that wait together are translated together
+SLOTS_A_WORKER = 8  # sentences that wait together are translated together
 
 
 def _where_hosted(limit: int) -> Any:
@@ -99,7 +99,7 @@ class Settings(BaseSettings):
     slots: int = Field(
         default_factory=lambda before: SLOTS_A_WORKER * before["workers"] or 2,
         ge=1,
-        le=1024,
+        le=2048,
         description=f"computations at once, more wait their turn; {SLOTS_A_WORKER} a worker, else 2",
     )
     queue: int = Field(

@@ -7,7 +7,7 @@ long a call takes is known from earlier ones of its kind: the same function, and
 from __future__ import annotations
 
 import threading
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future
 from typing import Any, NamedTuple, Protocol
 
@@ -42,9 +42,14 @@ class Member(Protocol):
 
 
 class Crew:
-    """Workers that take the same calls, and what each of them runs."""
+    """Workers that take the same calls, and what each of them runs.
 
-    def __init__(self) -> None:
+    Args:
+        observe_batch: called with the number of sentences in each batch.
+    """
+
+    def __init__(self, observe_batch: Callable[[int], object] = lambda _size: None) -> None:
+        self.observe_batch = observe_batch
         self.members: list[Member] = []
         self._running: dict[Member, Sequence[Task]] = {}
         self._usual = Usual()

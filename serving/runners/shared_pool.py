@@ -16,7 +16,10 @@ from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
 from typing import Any
 
+from prometheus_client import CollectorRegistry, ProcessCollector
+
 from serving.compute.slots import AbandonedError, BusyError, client_in_slot, timer_in_slot, working_for
+from serving.metrics import batch_sizes, operations_served
 from serving.runners.worker import Call, Result, pack_result
 from serving.runners.worker_pool import WorkerPool
 from viz_core.runtime.hooks import CpuTimer, interruptible, may_end
@@ -26,13 +29,15 @@ _PAUSE, _TIMEOUT = 0.1, 10.0  # seconds between two tries to reach the pool, and
 _BACKLOG = 128  # connections that may wait to be accepted
 
 
-def serve_pool(address: str, count: int) -> None:
+def serve_pool(address: str, count: int, metrics_address: str = "") -> None:
     """Serve a pool of `count` workers at a socket of the file system until SIGTERM, which raises SystemExit."""
     signal.signal(signal.SIGTERM, lambda _number, _frame: sys.exit())
     Path(address).unlink(missing_ok=True)  # of a process that was killed
-    pool = WorkerPool(count)
+    registry = CollectorRegistry()
+    ProcessCollector(registry=registry)
+    pool = WorkerPool(count, batch_sizes(registry).observe)
     try:
-        with Listener(address, "AF_UNIX", _BACKLOG) as listener:
+        with operations_served(metrics_address, registry, {}), Listener(address, "AF_UNIX", _BACKLOG) as listener:
             while True:
                 threading.Thread(target=_answer, args=(listener.accept(), pool), daemon=True).start()
     finally:

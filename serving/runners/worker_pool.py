@@ -14,7 +14,7 @@ import pickle
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor, Future, InvalidStateError, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -38,14 +38,17 @@ _starting = threading.Lock()
 class WorkerPool:
     """`count` workers; `execute` is the one that a `RemoteRunner` takes.
 
+    Args:
+        observe_batch: called with the number of sentences in each batch.
+
     Raises:
         ValueError: if count < 1.
     """
 
-    def __init__(self, count: int) -> None:
+    def __init__(self, count: int, observe_batch: Callable[[int], object] = lambda _size: None) -> None:
         if count < 1:
             raise ValueError(f"count: expected at least 1 worker, got {count}")
-        crew, lab_crew = Crew(), Crew()
+        crew, lab_crew = Crew(observe_batch), Crew()
         self.workers = tuple(Worker(crew) for _ in range(count))
         self.lab_workers = tuple(Worker(lab_crew) for _ in range(count))  # processes start when they are needed
 
@@ -170,6 +173,7 @@ class Worker:
             if tasks and _in_batches(tasks[0]):
                 alike = self._alike(tasks[0])
                 tasks = [one for one in allowed if _in_batches(one) and self._alike(one) == alike][:_BATCH]
+                self._crew.observe_batch(len(tasks))
             self._waiting = [one for one in waiting if one not in tasks]
             if tasks:
                 self._crew.begin(self, tasks)

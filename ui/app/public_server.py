@@ -131,10 +131,10 @@ def _serve_in_processes(allowed: Settings, haproxy: str) -> None:
         stopped_by = supervise(
             partial(os.execv, haproxy, [haproxy, "-db", "-f", str(front)]),
             [
-                partial(_serve_as_one, allowed.metrics, number, port, environment, pool if own_pool else "")
+                partial(_serve_as_one, _address(allowed, number), port, environment, pool if own_pool else "")
                 for number, port in enumerate(ports)
             ],
-            {"models": partial(_serve_models, pool, allowed.workers)} if own_pool else {},
+            {"models": partial(_serve_models, pool, allowed)} if own_pool else {},
             allowed.stop_seconds,
             ports,
         )
@@ -162,21 +162,25 @@ def _share_libraries(has_workers: bool) -> None:
     gc.freeze()
 
 
-def _serve_as_one(metrics_address: str, number: int, port: int, environment: dict[str, str], pool: str) -> None:
+def _address(allowed: Settings, number: int) -> str:
+    """Return where one of several processes serves its metrics."""
+    host, _, first = allowed.metrics.rpartition(":")
+    return f"{host}:{int(first) + number}" if first else ""
+
+
+def _serve_as_one(metrics_address: str, port: int, environment: dict[str, str], pool: str) -> None:
     """Serve pages from this process, one of several, with its share of the limits."""
     from ui.compute.models import share_pool
 
     os.environ.update(environment)
     os.environ["STREAMLIT_SERVER_PORT"] = str(port)
-    if metrics_address:
-        host, _, first = metrics_address.rpartition(":")
-        os.environ["ATLAS_METRICS"] = f"{host}:{int(first) + number}"
+    os.environ["ATLAS_METRICS"] = metrics_address
     if pool:
         share_pool(pool)
     _serve(hosted_settings(port))
 
 
-def _serve_models(address: str, workers: int) -> None:
+def _serve_models(address: str, allowed: Settings) -> None:
     from serving.runners.shared_pool import serve_pool
 
-    serve_pool(address, workers)
+    serve_pool(address, allowed.workers, _address(allowed, allowed.processes))

@@ -22,7 +22,7 @@ from serving.requests.shipped import TranslationRequest
 from serving.runners.remote import RemoteRunner
 from serving.runners.runner import Answer, Arguments, LocalRunner, Model, Run, Runner
 from serving.settings import settings
-from ui.compute.slots import compute_cached, results, run_in_slot
+from ui.compute.slots import compute_cached, metrics, results, run_in_slot
 from ui.text.translations import explain, first_line
 from ui.text.words import load_words
 from viz_core.maps.contributions import ContributionKind
@@ -61,7 +61,9 @@ def workers() -> WorkerPool | PoolClient:
     from serving.runners.shared_pool import PoolClient
     from serving.runners.worker_pool import WorkerPool
 
-    return PoolClient(_shared_pool[0]) if _shared_pool else WorkerPool(settings().workers)
+    return (
+        PoolClient(_shared_pool[0]) if _shared_pool else WorkerPool(settings().workers, metrics().batch_sizes.observe)
+    )
 
 
 _shared_pool: list[str] = []  # its address

@@ -10,7 +10,7 @@ import socket
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -40,19 +40,26 @@ COUNT = 2
 
 @dataclass(frozen=True)
 class Server:
-    """The address of a server in two processes, its first process, its log, and the first port of its metrics."""
+    """The address of a server in two processes, its first process, its log, and the first port of its metrics.
+
+    The last of these ports is that of the process of the models.
+    """
 
     url: str
     parent: psutil.Process
     log: Path
     operations: int
 
-    def sessions(self, number: int) -> int:
-        """Visitors of one of the processes."""
+    def metric(self, number: int, name: str) -> int:
+        """A metric of one of the processes; -1 where it does not answer."""
         address = f"http://127.0.0.1:{self.operations + number}/metrics"
         with suppress(OSError), urllib.request.urlopen(address, timeout=60) as answer:
-            return int(float(re.findall(r"^atlas_sessions (\S+)$", answer.read().decode(), re.M)[0]))
+            return int(float(re.findall(rf"^{name} (\S+)$", answer.read().decode(), re.M)[0]))
         return -1
+
+    def sessions(self, number: int) -> int:
+        """Visitors of one of the processes."""
+        return self.metric(number, "atlas_sessions")
 
     def process(self, number: int) -> psutil.Process:
         """The process of pages that serves these metrics."""
@@ -69,18 +76,19 @@ def wait_until(true: Callable[[], bool]) -> None:
         time.sleep(0.1)
 
 
-def two_ports() -> int:
-    """A free port before a free port."""
+def free_ports(count: int) -> int:
+    """The first of free ports that follow each other."""
     while True:
         port = free_port()
-        with suppress(OSError, OverflowError), socket.socket() as second:
-            second.bind(("127.0.0.1", port + 1))
+        with suppress(OSError, OverflowError), ExitStack() as until:
+            for number in range(port, port + count):
+                until.enter_context(socket.socket()).bind(("127.0.0.1", number))
             return port
 
 
 @pytest.fixture(scope="module")
 def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
-    folder, operations = tmp_path_factory.mktemp("processes"), two_ports()
+    folder, operations = tmp_path_factory.mktemp("processes"), free_ports(COUNT + 1)
     settings = {"ATLAS_PROCESSES": str(COUNT), "ATLAS_WORKERS": "1", "ATLAS_METRICS": f"127.0.0.1:{operations}"}
     process, url = start(folder, HOSTED, settings)
     log = folder / "server.log"
@@ -172,6 +180,7 @@ def test_the_process_of_the_models_is_replaced_and_its_calls_are_repeated(browse
     with at(browser, server, 0) as page:
         page.goto(f"{server.url}/transformer?t-text=I+lost+my+house.")
         expect_translation(page, "I lost my house.")
+    assert server.metric(COUNT, "atlas_batch_size_count") > 0
 
 
 def test_all_processes_end_when_the_first_is_terminated(server: Server) -> None:

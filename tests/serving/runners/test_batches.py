@@ -5,7 +5,7 @@ from __future__ import annotations
 import pickle
 import threading
 from collections import defaultdict
-from concurrent.futures import Future
+from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,11 +131,12 @@ def test_long_work_of_an_address_leaves_one_worker_free(count: int) -> None:
 
 
 class ThreadWorker(Worker):
-    """A worker that calls the subject of a call, in its own thread."""
+    """A worker that calls the subject of a call, in its own thread; a sentence stays what it is."""
 
     def _run(self, tasks: Any) -> None:
         for one in tasks:
-            one.future.set_result(one.call.subject())
+            subject = one.call.subject
+            one.future.set_result(subject.text if isinstance(subject, TranslationRequest) else subject())
 
 
 class Gate:
@@ -153,6 +154,26 @@ class Gate:
         self.any_begun.set()
         assert self.go.wait(TIMEOUT)
         return "done"
+
+
+def test_sentences_that_wait_for_a_worker_are_one_batch_in_the_metrics() -> None:
+    metrics = Metrics()
+    one = ThreadWorker(Crew(metrics.batch_sizes.observe))
+    gate = Gate(3, threading.Event())
+    sentence = TranslationRequest(TINY, "Go.")
+    with ThreadPoolExecutor(4) as visitors:
+        running = visitors.submit(one.execute, "evaluate", gate)
+        assert gate.begun.wait(TIMEOUT)
+        waiting = [visitors.submit(one.execute, "outline", sentence) for _ in range(3)]
+        while len(one._waiting) < 3:
+            pass
+        gate.go.set()
+        assert running.result(TIMEOUT) == "done"
+        assert [each.result(TIMEOUT) for each in waiting] == ["Go."] * 3
+    one.close()
+    counted = metrics.text().decode()
+    assert "atlas_batch_size_count 1.0" in counted
+    assert "atlas_batch_size_sum 3.0" in counted
 
 
 def test_a_newcomer_is_served_while_one_address_computes_all_it_may() -> None:
