@@ -103,15 +103,20 @@ export function patternOf(register, { clear }, measures) {
   return named.reduce((best, { name }) => (best && measures[best] >= measures[name] ? best : name), null);
 }
 
+/** How clearly a head has a pattern that is not one of resting; 0 where it has none. */
+export function clarityOf(register, patterns, measures) {
+  const named = patternOf(register, patterns, measures);
+  return named && !patterns.resting.includes(named) ? measures[named] : 0;
+}
+
 /** The head that a walk shows first, and its pattern or null (`opening_head` of viz_core/lab/walk.py). */
 export function openingHead(register, patterns, maps, info) {
   const measured = maps.map((map) => measureMap(register, map, info));
-  const rests = (measures) => patterns.resting.reduce((sum, name) => sum + (measures[name] ?? 0), 0);
-  const named = measured.map((measures) => patternOf(register, patterns, measures));
-  const clear = (head) => (named[head] && !patterns.resting.includes(named[head]) ? measured[head][named[head]] : 0);
-  const better = (a, b) => (clear(a) || clear(b) ? clear(b) > clear(a) : rests(measured[b]) < rests(measured[a]));
+  const clear = measured.map((measures) => clarityOf(register, patterns, measures));
+  const rests = measured.map((measures) => patterns.resting.reduce((sum, name) => sum + (measures[name] ?? 0), 0));
+  const better = (a, b) => (clear[a] || clear[b] ? clear[b] > clear[a] : rests[b] < rests[a]);
   const head = maps.reduce((best, _, each) => (better(best, each) ? each : best), 0);
-  return [head, named[head]];
+  return [head, patternOf(register, patterns, measured[head])];
 }
 
 /** Weights of each patch of a picture on all of its patches, with their distances in patches. */

@@ -180,18 +180,8 @@ export function logSum(logits, without = []) {
 /** log p of a token: its logit less log sum exp of all. */
 const logProbability = (logits, id) => logits[id] - logSum(logits);
 
-/** The `count` most likely tokens with their log-probabilities among those that may be written. */
-export function mostLikely(logits, without, count) {
-  const sum = logSum(logits, without);
-  const found = [];
-  for (let id = 0; id < logits.length; id += 1) {
-    if (without.includes(id) || (found.length === count && logits[id] <= found.at(-1).logit)) continue;
-    const place = found.findIndex(({ logit }) => logits[id] > logit);
-    found.splice(place < 0 ? found.length : place, 0, { id, logit: logits[id] });
-    if (found.length > count) found.pop();
-  }
-  return found.map(({ id, logit }) => ({ id, logP: Math.fround(logit - sum) }));
-}
+/** Ids of the `count` most likely tokens, the first of equal ones first, but for those left out. */
+export const mostLikely = (logits, count, without = []) => Array.from(logits.keys()).filter((id) => !without.includes(id)).sort((a, b) => logits[b] - logits[a]).slice(0, count);
 
 const LENGTH = 624;
 const AHEAD = 397;
@@ -203,17 +193,12 @@ export function makeUniform(seed) {
   for (let i = 1; i < LENGTH; i += 1) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
   let next = LENGTH;
 
-  function twist() {
-    for (let i = 0; i < LENGTH; i += 1) {
+  function word() {
+    for (let i = 0; next === LENGTH && i < LENGTH; i += 1) {
       const bits = (state[i] & 0x80000000) | (state[(i + 1) % LENGTH] & 0x7fffffff);
       state[i] = state[(i + AHEAD) % LENGTH] ^ (bits >>> 1) ^ (bits & 1 ? 0x9908b0df : 0);
     }
-    next = 0;
-  }
-
-  function word() {
-    if (next === LENGTH) twist();
-    let bits = state[next];
+    let bits = state[(next %= LENGTH)];
     next += 1;
     bits ^= bits >>> 11;
     bits ^= (bits << 7) & 0x9d2c5680;

@@ -1,7 +1,7 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { callsOf, floats, gatesOf, inputError, largest, loadModel, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
+import { callsOf, floats, gatesOf, inputError, largest, loadModel, logSum, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
 import { clean, isSpelled, openTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
@@ -16,6 +16,7 @@ export async function openTranslator(files, sizes, progress) {
   const [{ encoder, decoder: session }, tokenizer] = await Promise.all([loadModel(files, progress), openTokenizer(files.tokenizer)]);
   const decoder = makeDecoder(session, sizes);
   const [pad, bos, eos, unknown] = ["<pad>", "<bos>", "<eos>", "<unk>"].map(tokenizer.id);
+  const hidden = [pad, bos]; // from the search
   const layers = Array.from({ length: sizes.layers }, (_, layer) => layer);
 
   /** Token ids with <eos>; refuses what `Translator.encode` refuses. */
@@ -42,7 +43,10 @@ export async function openTranslator(files, sizes, progress) {
       if (isStopped()) return null;
       const vocab = made.logits.dims[2];
       const rows = live.map((_, row) => made.logits.data.slice(row * vocab, (row + 1) * vocab));
-      const candidates = rows.flatMap((logits, row) => mostLikely(logits, [pad, bos], width).map(({ id, logP }) => ({ row, id, score: Math.fround(live[row].score + logP) })));
+      const candidates = rows.flatMap((logits, row) => {
+        const sum = logSum(logits, hidden);
+        return mostLikely(logits, width, hidden).map((id) => ({ row, id, score: Math.fround(live[row].score + Math.fround(logits[id] - sum)) }));
+      });
       candidates.sort((a, b) => b.score - a.score || a.row - b.row || a.id - b.id);
       const chosen = candidates.slice(0, width).map(({ row, id, score }) => ({ row, score, ids: [...live[row].ids, id], logits: [...live[row].logits, rows[row]] }));
       const isDone = ({ ids }) => ids.at(-1) === eos;
@@ -74,7 +78,7 @@ export async function openTranslator(files, sizes, progress) {
     const crossed = layers.flatMap((i) => ["keys", "values"].map((part) => `decoder.${i}.cross.${part}`)).map((name) => [name, encoded[name]]);
     const feeds = { gates: gatesOf(off, ["decoder-self", "cross"], sizes), ...Object.fromEntries(crossed) };
     const tell = (ids) => onToken(tokenizer.decode(ids));
-    const choose = (logits) => largest(logits, [pad, bos]);
+    const choose = (logits) => largest(logits, hidden);
     const found = beam === 1 ? await decoder.write([bos], feeds, { limit, end: eos, choose, isStopped, onToken: tell }) : await beamSearch(feeds, limit, beam, isStopped, tell);
     if (!found || isStopped()) return null;
     const target = found.ids;

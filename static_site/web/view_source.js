@@ -1,6 +1,6 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
-import { NEARBY, attentionWeights, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
+import { NEARBY, attentionWeights, clarityOf, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
 import markup from "./components/attention_view/view.js";
@@ -136,15 +136,10 @@ export function makeView(host, data, language, { onSwitch, onOpen }, display = {
 
 /** The head of a group that opens first (`MapGroup.clearest` in viz_core/view/map_group.py), or that of the middle layer. */
 export function clearestOf({ id, calls, info, mapOf }, register) {
-  let [most, found] = [0, `${id}.${calls.length >> 1}.0`];
-  calls.forEach(({ heads }, layer) => {
-    for (let head = 0; head < heads; head += 1) {
-      const measured = measureMap(register, mapOf(layer, head), info);
-      const pattern = patternOf(register, DATA.patterns, measured);
-      if (pattern && !DATA.patterns.resting.includes(pattern) && measured[pattern] > most) [most, found] = [measured[pattern], `${id}.${layer}.${head}`];
-    }
-  });
-  return found;
+  const heads = calls.flatMap(({ heads: count }, layer) => Array.from({ length: count }, (_, head) => [layer, head]));
+  const clear = heads.map((place) => clarityOf(register, DATA.patterns, measureMap(register, mapOf(...place), info)));
+  const most = Math.max(...clear);
+  return [id, ...(most ? heads[clear.indexOf(most)] : [calls.length >> 1, 0])].join(".");
 }
 
 /** The patch that spreads most weight over others nearby, to be pinned (`over_picture` in viz_core/view/state.py). */

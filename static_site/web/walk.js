@@ -5,7 +5,7 @@ import { attentionWeights, openingHead, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
 import { frame, makeSections } from "./files.js";
-import { logSum, sinusoids } from "./model.js";
+import { logSum, mostLikely, sinusoids } from "./model.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
@@ -141,7 +141,7 @@ function attentionOf(site, call, { rows, columns, heads, size }, values, state) 
 /** The likeliest words after a token, the chosen one among them, and the probability of any. */
 function choiceOf(logits, chosen, nameOf) {
   const sum = logSum(logits);
-  const numbers = Array.from(logits.keys()).sort((a, b) => logits[b] - logits[a]).slice(0, SHOWN);
+  const numbers = mostLikely(logits, SHOWN);
   if (!numbers.includes(chosen)) numbers[SHOWN - 1] = chosen;
   const probability = (number) => Math.fround(Math.exp(logits[number] - sum));
   return { numbers, words: numbers.map(nameOf), logits: numbers.map((number) => logits[number]), chosen: nameOf(chosen), probability, number: chosen };
