@@ -96,7 +96,8 @@ def record_chapter(name: str, site: Sequence[Mapping[str, Any]], language: str) 
             name, dict.fromkeys(opened, "true") | dict(zip(keys, values, strict=True)) | {"lang": language}
         )
         nodes: list[Any] = list(app.main)
-        blocks = {node.proto.id: node for node in nodes if getattr(node, "children", None) and node.proto.id}
+        inner = [node for node in nodes if getattr(node, "children", None)]
+        blocks = {node.proto.id: node for node in inner if getattr(node.proto, "id", "")}
         cards = [block for place, block in blocks.items() if _CARD.search(place) or place.endswith(tuple(opened))]
         recording.frames.append([part for card in cards for part in recording.parts_of(card)])
         exercises = [found[1] for place in blocks if (found := _EXERCISE.search(place))]
