@@ -12,7 +12,7 @@ import streamlit as st
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page
 from ui.compute.heads import HeadScans, scanned_table
-from ui.compute.models import attempted, evaluate_model, local_model_kinds, local_models, typed_sources
+from ui.compute.models import attempted, evaluate_model, local_model_kinds, local_models, typed_sources, warn_of_weights
 from ui.compute.slots import is_hosted
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
@@ -201,6 +201,7 @@ def make_scan(chapter: Chapter, task: Task) -> None:
             bar, stop = st.progress(0.0, chapter.words("scan-at-work", done=0, count=f"{count:,}")), {key: None}
             label = chapter.common("held-out-stop")
             st.button(label, key=f"{key}-stop", on_click=st.session_state.update, args=(stop,))
+        attempted(lambda: warn_of_weights(task.model.spec))
         found = attempted(lambda: _scan(chapter, task, bar))
         if found is not None:
             made = _made(chapter)

@@ -13,7 +13,7 @@ from pages.heads.figures import heads_figure
 from pages.heads.live import Model, Task, lab_model, own_task, scans_made, shipped_tasks
 from ui.chapter.chapter import Chapter
 from ui.compute.heads import PERCENTILES, HeadScans, HeadTable, Quoted, head_scans, scanned_models
-from ui.compute.models import evaluate_model, map_groups
+from ui.compute.models import evaluate_model, map_groups, warn_of_weights
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
 from ui.text.model_card import title_of
@@ -109,7 +109,7 @@ def _choose_scan(
     """Draw the lists of models and data; return model, data, scans and parameters, or the scan that is to be made.
 
     Args:
-        typed: where the field for the reader's own texts goes.
+        typed: where the field for the reader's own texts goes, and a warning of weights that are no numbers.
     """
     controls = chapter.controls
     models = (*scanned_models(), LAB)
@@ -130,7 +130,11 @@ def _choose_scan(
             tasks["own"] = own_task(chapter, model)
     has_tables = model == Model(model.name) and model.name in scanned_models()
     shipped = (head_scans(model.name),) if has_tables else ()
-    found = (*shipped, *scans_made(chapter, tuple(tasks.values())))
+    made = scans_made(chapter, tuple(tasks.values()))
+    if made:
+        with typed:
+            warn_of_weights(model.spec)
+    found = (*shipped, *made)
     shown = [each for each in found if texts in each.texts]
     if not shown:
         return tasks[texts]

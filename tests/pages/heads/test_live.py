@@ -10,6 +10,7 @@ from urllib.parse import parse_qs
 import numpy as np
 import pytest
 import streamlit as st
+from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
 from pages.heads import live
@@ -122,6 +123,23 @@ def test_pictures_are_scanned_with_texts(
         assert not app.exception, [error.message for error in app.exception]
         assert WORDS(f"figure.{kind if head.startswith(kind) else 'vision-self'}") in texts(app)
     assert "QK circuit: this model's layers do not allow it" in texts(app), "a vision tower reads no tokens"
+
+
+def test_weights_that_are_no_numbers_are_named_beside_a_scan(
+    open_page: OpenPage, folders: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = Path(shutil.copytree(folders / "gpt2", tmp_path / "undefined"))
+    weights = load_file(path / "model.safetensors")
+    last = max(name for name in weights if name.endswith("mlp.c_proj.bias"))
+    weights[last][0] = np.nan
+    save_file(weights, path / "model.safetensors", {"format": "pt"})
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    sentence = load_words("model-lab", "en")("not-finite", parts=["X"]).partition("X")[0]
+    app = open_folder(open_page, path, **{"hs-texts": "own", "hs-own": "A cat sat.\nThe dog."})
+    assert not [each for each in app.warning if sentence in each.value], "nothing is loaded before it is asked for"
+    app.button(key="hs-scan-go").click().run()
+    assert not app.exception
+    assert sum(sentence in each.value for each in app.warning) == 1
 
 
 def test_a_speech_model_says_why_it_is_not_scanned(visits: Visits) -> None:
