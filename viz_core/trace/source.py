@@ -1,9 +1,11 @@
 """What a recording stores of an attention call, its weights recomputed block by block, and steps as one map."""
 
+import math
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
+import numpy as np
 import torch
 import torch.nn.functional as F
 from jaxtyping import Bool, Float, Int
@@ -15,7 +17,8 @@ from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attentio
 
 # A block of rows is recomputed at a time; 2**19 float32 scores are 2 MB, which stay in the cache of a processor.
 _BLOCK_SCORES = 2**19
-_CAUSAL_ROWS = 64  # more of them compute more of the keys that a causal mask hides
+_CAUSAL_ROWS = 128  # more of them compute more of the keys that a causal mask hides
+_HUGE_PAGE = 2**21  # bytes
 
 
 @runtime_checkable
@@ -283,6 +286,20 @@ def with_texts(source: Source, site: str | None) -> Source:
     return replace(source, texts=texts)
 
 
+def empty_maps(size: tuple[int, ...]) -> Float[Tensor, "*size"]:
+    """Return memory for float32 weights on the CPU, in huge pages where there are any.
+
+    The first touches of the usual pages of 4 kB take as long, all in all, as products and softmax. Numpy requests huge
+    pages for large arrays, torch does not.
+    """
+    num_bytes = 4 * math.prod(size)
+    if num_bytes < _HUGE_PAGE:
+        return torch.empty(size, dtype=torch.float32)
+    memory = np.empty(num_bytes + _HUGE_PAGE, dtype=np.uint8)
+    start = -memory.ctypes.data % _HUGE_PAGE
+    return torch.from_numpy(memory[start : start + num_bytes].view(np.float32)).view(size)
+
+
 def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
     """Write the weights of these heads and queries to `out`."""
     if type(source) is Projected and out.device == source.queries.device:
@@ -310,6 +327,8 @@ def row_blocks(source: Source, rows: range, num_heads: int) -> list[slice]:
         return [slice(0, 0)]
     per_row = max(1, source.shape[0] * num_heads * source.shape[3])
     height = max(1, _BLOCK_SCORES // per_row)
+    if type(source) is Projected and source.causal:
+        height = min(height, _CAUSAL_ROWS)
     cuts = [rows[i : i + height] for i in range(0, len(rows), height)]
     return [slice(cut[0], cut[-1] + 1, rows.step) for cut in cuts]
 

@@ -35,7 +35,7 @@ from viz_core.trace import (
 )
 from viz_core.trace import source as recorded_module
 from viz_core.trace.edits import Edit, Positions
-from viz_core.trace.source import Direct
+from viz_core.trace.source import Direct, Projected
 
 
 @pytest.mark.parametrize("case", CASES)
@@ -85,6 +85,24 @@ def test_maps_are_float32_whatever_an_edit_or_the_default_type_is(edited: torch.
     expected = (queries @ keys.mT / 2 - 0.3 * torch.arange(5)).softmax(dim=-1)
     assert found.dtype == torch.float32
     torch.testing.assert_close(found, expected, atol=2e-3 if edited == torch.float16 else 1e-6, rtol=0)
+
+
+def test_a_large_map_begins_with_a_huge_page_and_is_made_of_few_rows_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    queries, rows = torch.randn(1, 2, 700, 8), list[int]()
+    with record() as trace:
+        attend(queries, queries, queries, causal=True)
+    original = Projected._weights
+
+    def counted(own: Projected, heads: slice, block: slice, *given: object) -> Tensor:
+        rows.append(block.stop)
+        return original(own, heads, block, *given)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(Projected, "_weights", counted)
+    weights = trace["attention.0"].weights()
+    assert weights.data_ptr() % 2**21 == 0
+    assert (weights.shape, weights.dtype, weights.is_contiguous()) == ((1, 2, 700, 700), torch.float32, True)
+    assert max(stop - start for start, stop in zip([0, *rows], rows, strict=False)) <= 128
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(1, 2, 700))
 
 
 def test_no_heads_give_an_empty_map() -> None:
