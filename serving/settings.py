@@ -112,6 +112,12 @@ class Settings(BaseSettings):
         default=60, gt=0, le=3600, description="how long a computation may wait before it is refused"
     )
     max_seconds: float = Field(default=60, gt=0, le=3600, description="time limit of a computation")
+    cpu_seconds: float = Field(
+        default_factory=lambda before: before["max_seconds"] / 2 if before["hosted"] else 3600,
+        gt=0,
+        le=3600,
+        description="processor seconds of a computation; default: half its time limit where hosted, else 3,600",
+    )
     stop_seconds: float = Field(
         default=10, ge=0, le=3600, description="how long running computations may go on after a request to stop"
     )

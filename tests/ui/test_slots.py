@@ -171,6 +171,24 @@ def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
     assert compute.slots().count() == (0, 0)
 
 
+def test_work_past_its_processor_time_ends_and_says_so(host: Callable[..., None]) -> None:
+    def endless() -> None:
+        from ui.compute.slots import run_in_slot
+        from viz_core.runtime.hooks import may_end
+
+        def work() -> None:
+            while True:
+                may_end()
+
+        run_in_slot(work, "endless")
+
+    host(slots=1, max_seconds=5, cpu_seconds="0.05")
+    app = AppTest.from_function(endless, default_timeout=TIMEOUT).run()
+    assert "more than 0.05 s of computation" in app.warning[0].value
+    assert app.button[0].key == "try-again"
+    assert compute.slots().count() == (0, 0)
+
+
 @pytest.mark.attack("downloads")
 def test_a_file_is_made_in_its_turn_and_in_time(host: Callable[..., None]) -> None:
     """Streamlit makes a file that is asked for in a thread of its own, where no page runs."""

@@ -167,12 +167,13 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
             _check_time(job)
         return job.result()  # type: ignore[no-any-return]
     place = st.empty()  # at each call, so that what follows keeps its place on the page
+    most = settings().cpu_seconds
     while True:
         try:
-            limit = _link_seconds()
-            if limit == 0:
+            left = _link_seconds()
+            if left == 0:
                 _stop_page(place, "link-waits", "compute")
-            job = slots().submit(kind, work, key, this_client(), limit)
+            job = slots().submit(kind, work, key, this_client(), most if left is None else min(left, most))
             with page_turns.pause():
                 if not job.wait(_FLUSH_AFTER):
                     flush_messages()
@@ -180,8 +181,9 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
                     _wait(job, place, load_words("common")(message))
                     place.empty()
             return _result(job)  # type: ignore[no-any-return]
-        except CpuTimeError:  # the next turn says so, unless it was another window's job that a link had begun
-            continue
+        except CpuTimeError:  # of a link the next turn says so, unless it was another window's job
+            if job.cpu_limit == most:
+                _stop_page(place, "out-of-cpu")
         except AbandonedError:  # the machine is so busy that this page polled too late: submit again
             continue
         except OwnBusyError:
@@ -235,7 +237,7 @@ def _result(job: Job) -> Any:
     try:
         return job.result()
     finally:
-        if job.cpu_limit is not None:
+        if job.cpu_limit is not None and job.cpu_limit <= LINK_SECONDS:
             st.session_state[_SPENT] = st.session_state.get(_SPENT, 0.0) + job.cpu_seconds
 
 
@@ -247,7 +249,8 @@ def _check_time(job: Job) -> None:
 
 def _stop_page(place: DeltaGenerator, reason: str, button: str = "try-again") -> NoReturn:
     words, clicked = load_words("common"), partial(st.session_state.__setitem__, _CLICKED, True)
-    seconds = LINK_SECONDS if button == "compute" else settings().max_seconds
+    others = {"link-waits": LINK_SECONDS, "out-of-cpu": settings().cpu_seconds}
+    seconds = others.get(reason, settings().max_seconds)
     with place.container():
         st.warning(words(reason, seconds=f"{seconds:g}"), icon=":material/hourglass_disabled:")
         st.button(words(button), key=button, icon=":material/refresh:", type="primary", on_click=clicked)
