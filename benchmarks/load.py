@@ -8,6 +8,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import itertools
+import os
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -81,12 +82,13 @@ class Spent:
     seconds: float  # of the clock, from when all had opened the chapter to the last answer
     cpu_seconds: float  # of the server and its workers
     memory: tuple[float, float]  # of both in MB, before and after
+    others: float  # load average of this machine before
 
 
 async def visitors(server: Server, count: int, each: int) -> tuple[list[Answer], Spent]:
     """So many visitors at once, each with so many sentences, beginning when all have opened the chapter."""
     own, together, used = sentences(), asyncio.Barrier(count), Tree(server.pid)
-    before = used.memory() / MB
+    before, others = used.memory() / MB, os.getloadavg()[0]
     begun: list[tuple[float, float]] = []
     texts = [list(itertools.islice(own, each)) for _ in range(count)]
 
@@ -102,7 +104,7 @@ async def visitors(server: Server, count: int, each: int) -> tuple[list[Answer],
 
     answers = list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
     seconds = time.perf_counter() - begun[0][0]
-    return answers, Spent(seconds, used.cpu_seconds() - begun[0][1], (before, used.memory() / MB))
+    return answers, Spent(seconds, used.cpu_seconds() - begun[0][1], (before, used.memory() / MB), others)
 
 
 def wrong(answer: Answer, model: Translator) -> str | None:
@@ -152,6 +154,7 @@ def load_rows(count: int, answers: Sequence[Answer], mistakes: int, spent: Spent
         Row(f"{about}: messages of one", "messages", tuple(answer.messages for answer in answers)),
         Row(f"{about}: bytes of one", "kB", tuple(answer.size / 1e3 for answer in answers)),
         Row(f"{about}: cores kept busy by the server", "cores", (spent.cpu_seconds / spent.seconds,)),
+        Row(f"{about}: load average of the machine before", "processes", (spent.others,)),
         Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)),
     ]
 
