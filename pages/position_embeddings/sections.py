@@ -63,7 +63,6 @@ def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
                 low, high = f"{values.min():.2f}", f"{values.max():.2f}"
                 chapter.figure("small", figures[scheme.name], scheme=label, low=low, high=high)
                 st.caption(chapter.words(f"enters.{scheme.enters}"))
-    chapter.guidance("side-by-side")
     chapter.text("side-by-side", count=len(SCHEMES))
     chapter.text(f"trained-{inputs.trained}", model=inputs.model)
     if inputs.trained != "nothing":
