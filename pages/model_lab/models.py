@@ -14,8 +14,8 @@ from serving.requests.hub import HubModelSpec, convert_folder, is_at_home, is_co
 from serving.requests.lab import HubOffer
 from serving.requests.models import NoModel
 from ui.chapter.chapter import Chapter
-from ui.compute.models import attempted, evaluate_model, local_model_kinds, local_models, runner, typed_sources
-from ui.compute.slots import is_hosted, load_or_stop
+from ui.compute.models import attempted, local_model_kinds, local_models, runner, typed_sources
+from ui.compute.slots import compute_cached, is_hosted, load_or_stop
 from ui.streamlit_internals.script_run import joining_run
 from ui.text.markdown import escape
 from ui.text.model_card import licence_of, named_model, title_of
@@ -213,8 +213,11 @@ def load(chapter: Chapter, model: HubModelSpec) -> HubCard | None:
     """The loaded model's card; None after an error message."""
     progress = Progress()
     label = chapter.words("loading", model=escape(title_of(model.name)))
-    if model.offline and is_hosted():  # what may be a stranger's is read in a slot, under its limits
-        return attempted(lambda: evaluate_model(model, read_card))
+    if is_hosted():  # a download, and what may be a stranger's, take a slot and have its limits
+        read = partial(runner().evaluate_model, model, read_card)
+        return attempted(
+            lambda: compute_cached(read, read_card, (model,), "computing" if model.offline else "downloading")
+        )
     return attempted(lambda: load_or_stop(lambda: with_progress(label, lambda: hub_card(model, progress), progress)))
 
 

