@@ -159,7 +159,7 @@ def run_epochs(
         plan: the batches of an epoch, in order; the same in every call.
         loss_of: the mean loss of a batch at this part of training, and how many `unit`s the batch has.
         validate: the numbers of the curve after an epoch, beside "epoch" and "train_loss".
-        after_step: what follows each step of the optimisers.
+        after_step: what follows each step of the optimisers, before matrices are rounded.
         enough: whether to stop before the next epoch.
     """
     state.set_length(config.epochs, minutes)
@@ -182,8 +182,7 @@ def run_epochs(
             loss, count = loss_of(batch, progress)
             loss.backward()
             torch.nn.utils.clip_grad_norm_(model.parameters(), config.clip_norm)
-            optimizers.step(learning_rate(progress, config.warm_up, config.decay_from))
-            after_step()
+            optimizers.step(learning_rate(progress, config.warm_up, config.decay_from), after_step)
             state.batch += 1
             state.updates += 1
             losses.append(loss.detach())

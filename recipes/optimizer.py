@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby
 
 import torch
@@ -70,12 +70,26 @@ def orthogonalise(G: Float[Tensor, "batch n m"], steps: int = 5) -> Float[Tensor
     return X.mT if tall else X
 
 
+@torch.no_grad()
+def rounded_rows(W: Float[Tensor, "rows columns"]) -> Float[Tensor, "rows columns"]:
+    """Each row in whole steps of one power of two, at most 127: 8 bits a number, and float16 holds it exactly.
+
+    The step is 2^(round(log2 r) - 4) with r the root of the row's mean square, so a usual number is of 11 to 23 steps.
+    """
+    size = W.square().mean(dim=-1, keepdim=True).sqrt().clamp(min=2.0**-20)
+    step = torch.exp2(size.log2().round() - 4)
+    return (W / step).round().clamp(-127, 127) * step
+
+
 class Optimizers:
     """Muon (Jordan 2024) on hidden matrices, AdamW on all else, stepped together.
 
     Muon orthogonalises each matrix's momentum before the step, so every direction of the matrix
     learns at one pace; at an equal number of steps it reaches a lower loss than Adam. Without a rate
     for Muon, AdamW takes the matrices too.
+
+    With `rounded`, the model holds `rounded_rows` of every matrix; the gradient at these moves the exact ones, which
+    are kept here (the straight-through estimator, Bengio, Léonard and Courville 2013; BinaryConnect, Courbariaux 2015).
     """
 
     def __init__(
@@ -85,6 +99,7 @@ class Optimizers:
         adam_lr: float,
         weight_decay: float,
         outputs: Sequence[nn.Module] = (),
+        rounded: bool = False,
     ) -> None:
         """`outputs` are output layers: like embeddings, their matrices are Adam's."""
         embeddings = {id(m.weight) for m in model.modules() if isinstance(m, nn.Embedding)}
@@ -101,23 +116,42 @@ class Optimizers:
             groups.append({"params": matrices, "weight_decay": weight_decay})
         adam = torch.optim.AdamW(groups, lr=adam_lr, betas=(0.9, 0.98), fused=True)
         self.parts["adam"] = (adam, adam_lr)
+        self._model = model
+        self._exact: dict[str, Tensor] = {}  # by name, of the matrices that the model holds rounded
+        if rounded:
+            self._round({name: p.detach().clone() for name, p in model.named_parameters() if p.dim() == 2})
 
-    def step(self, rate: float) -> None:
-        """One step at `rate` times the peak learning rates, and clear the gradients."""
+    @torch.no_grad()
+    def _round(self, exact: dict[str, Tensor]) -> None:
+        self._exact = exact
+        for name, matrix in exact.items():
+            self._model.get_parameter(name).copy_(rounded_rows(matrix))
+
+    @torch.no_grad()
+    def _restore(self) -> None:
+        for name, matrix in self._exact.items():
+            self._model.get_parameter(name).copy_(matrix)
+
+    def step(self, rate: float, then: Callable[[], None] = lambda: None) -> None:
+        """One step at `rate` times the peak rates, clear the gradients, and `then` change the exact weights."""
+        self._restore()
         for optimizer, peak in self.parts.values():
             for group in optimizer.param_groups:
                 group["lr"] = rate * peak
             optimizer.step()
             optimizer.zero_grad(set_to_none=True)
+        then()
+        self._round({name: self._model.get_parameter(name).detach().clone() for name in self._exact})
 
     def state_dict(self) -> dict[str, object]:
-        """The state of each optimiser, by its name."""
-        return {name: optimizer.state_dict() for name, (optimizer, _) in self.parts.items()}
+        """The state of each optimiser, by its name, and the exact matrices."""
+        return {"exact": self._exact, **{name: optimizer.state_dict() for name, (optimizer, _) in self.parts.items()}}
 
     def load_state_dict(self, state: dict[str, dict[str, object]]) -> None:
         """Go on from what `state_dict` gave."""
         for name, (optimizer, _) in self.parts.items():
             optimizer.load_state_dict(state[name])
+        self._exact = state.get("exact", {})  # type: ignore[assignment]  # matrices, not states
 
 
 def learning_rate(progress: float, warm_up: float, decay_from: float) -> float:

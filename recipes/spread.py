@@ -107,6 +107,28 @@ def guides_penalty(
     return torch.stack([guide_penalty(*maps[site], signs) for site, signs in guides.items()]).sum()
 
 
+def alignment_penalty(
+    trace: Trace, targets: Bool[Tensor, "batch steps"], aligned: tuple[str, int], reader: tuple[str, int]
+) -> Float[Tensor, ""]:
+    """Mean of -sum_j r_(i+1,j) log w_ij over steps i: of the head that is `aligned`, w, from the `reader`'s weights, r.
+
+    Step i + 1 reads the word that step i writes, and a head that looks where a word that is known comes from finds it
+    more easily than one that must know it before (Chen 2020, section 3: Shift-Att). So the second learns from the
+    first, whose weights are constants here; Garg et al. (2019, "Jointly Learning to Align and Translate with
+    Transformer Models", section 4) teach one head of cross-attention with alignments that were computed beforehand.
+
+    Args:
+        targets: True where there is a target token.
+        aligned: site and head.
+        reader: the same.
+    """
+    calls = {call.site: call.graph_weights for call in trace}
+    written, read = (calls[site][:, head] for site, head in (aligned, reader))
+    both = (targets[:, :-1] & targets[:, 1:]).float()
+    terms = -(read[:, 1:].detach() * written[:, :-1].clamp(min=1e-6).log()).sum(dim=-1)
+    return (terms * both).sum() / both.sum().clamp(min=1)
+
+
 def _self_attentions(
     trace: Trace, valid_lens: Int[Tensor, " batch"], targets: Bool[Tensor, "batch steps"]
 ) -> Iterator[tuple[str, Tensor, Tensor, Tensor]]:
@@ -144,14 +166,6 @@ def score_range(weights: Float[Tensor, "batch heads queries keys"]) -> Float[Ten
     high = weights.amax(dim=-1)
     rows = (high.log() - low.log()).masked_fill(high == 0, 0)
     return rows.amax(dim=(0, 2))
-
-
-def reset_first_layers(model: EncoderDecoder) -> None:
-    """Draw W_q and W_k of the first self-attentions anew: where their softmax is saturated they have no gradient."""
-    for site, layer in _layers(model):
-        if site in ("encoder.0.self", "decoder.0.self"):
-            for matrix in (layer.W_q.weight, layer.W_k.weight):
-                torch.nn.init.xavier_uniform_(matrix)
 
 
 def _layers(model: EncoderDecoder) -> Iterable[tuple[str, MultiHeadAttention]]:

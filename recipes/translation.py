@@ -19,7 +19,7 @@ from recipes.loss import distilled_cross_entropy, fast_pass, smoothed_cross_entr
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
 from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
-from recipes.spread import clip_scores, guides_penalty, reset_first_layers, spread_penalty
+from recipes.spread import alignment_penalty, clip_scores, guides_penalty, spread_penalty
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import greedy_search
@@ -45,7 +45,11 @@ class TranslationConfig(loop.TrainingConfig):
     guides: Mapping[str, str] = field(default_factory=dict)  # by site, a sign for each head
     max_score_range: float | None = None  # how far scores of a query may lie apart (recipes.spread)
     teacher_share: float = 0.0  # of each target that is what the start's weights predict, not what was written
-    start: str | None = None  # a shipped translator whose weights training begins with, its first layers drawn anew
+    align_penalty: float = 0.0  # nats a step for a head that leaves the word it writes (recipes.spread)
+    aligned: tuple[str, int] | None = None  # site and head of it
+    reader: tuple[str, int] | None = None  # of the head that it learns from
+    rounded: bool = False  # whether matrices are held in 8 bits a number (recipes.optimizer)
+    start: str | None = None  # a shipped translator whose weights training begins with
 
 
 @dataclass
@@ -62,11 +66,12 @@ def train_translation(
     config: TranslationConfig,
     run: RunOptions,
     start: Translator | None = None,
+    teacher: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
-    With `start`, training begins with its weights and its tokenizer; W_q and W_k of its first layers are drawn anew.
-    With a `teacher_share`, what the start predicts is that share of each target, in place of label smoothing.
+    With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the teacher, or else
+    the start, predicts is that share of each target, in place of label smoothing.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
@@ -74,14 +79,15 @@ def train_translation(
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from, no pair to train on or to validate with, or no start to
+        ValueError: if there is nothing to resume from, no pair to train on or to validate with, or no teacher to
             learn from.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
-    if config.teacher_share and start is None:
-        raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
+    teacher = teacher or start
+    if config.teacher_share and teacher is None:
+        raise ValueError("teacher_share: expected a model whose predictions are learned, got none")
     run.begin(config.seed)
     path = run.out / "tokenizer.json"
     if start is not None and not run.resume:
@@ -93,13 +99,12 @@ def train_translation(
     model = build(tokenizer.get_vocab_size())
     if start is not None and not run.resume:
         model.load_state_dict(start.model.state_dict())
-        reset_first_layers(model)
     model = model.to(run.device)
     variations = Variations.of(split.train, reserved(copying_cases(split))) if config.vary_pairs else None
-    optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay)
+    optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, rounded=config.rounded)
     checkpoint, state = run.open(TranslationState, model=model, optimizers=optimizers)
 
-    teacher = start.model.to(run.device).eval() if start is not None and config.teacher_share else None
+    taught_by = teacher.model.to(run.device).eval() if teacher is not None and config.teacher_share else None
     seen: list[Trace] = []  # of the last batch
 
     def plan(epoch: int) -> list[list[Example]]:
@@ -112,7 +117,7 @@ def train_translation(
         batch = collate(chosen, pad).to(run.device)
         penalised = bool(config.spread_penalty or config.guides) or config.max_score_range is not None
         with torch.no_grad():
-            taught = None if teacher is None else log_predictions(teacher, batch, pad).exp()
+            taught = None if taught_by is None else log_predictions(taught_by, batch, pad).exp()
         with record(differentiable=True) if penalised else nullcontext() as trace:
             if taught is None:
                 loss, count = batch_loss(model, batch, pad, config.label_smoothing)
@@ -127,6 +132,8 @@ def train_translation(
             loss = loss + config.spread_penalty * spread_penalty(trace, *tokens)
             if config.guides:
                 loss = loss + config.guide_penalty * guides_penalty(trace, *tokens, config.guides)
+            if config.aligned is not None and config.reader is not None:
+                loss = loss + config.align_penalty * alignment_penalty(trace, tokens[1], config.aligned, config.reader)
         return loss, sum(len(each.source) + len(each.target) - 1 for each in chosen)
 
     def after_step() -> None:

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from recipes.loss import fast_pass, smoothed_cross_entropy
-from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise
+from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise, rounded_rows
 from viz_core.models import ViT
 from viz_core.pretrained import build_translation_model
 
@@ -226,3 +226,37 @@ def test_only_bfloat16_on_a_cpu_goes_by_the_formula(precision: torch.dtype) -> N
     outside = F.scaled_dot_product_attention(x, x, x)
     fused = ["ScaledDotProduct" in type(output.grad_fn).__name__ for output in (inside, outside)]
     assert fused == [precision == torch.float32, True]
+
+
+def test_rounded_rows_by_hand() -> None:
+    """Rows of root mean square 1, about 4 and 0: steps of 1/16 and 1/4, at most 127 of them."""
+    found = rounded_rows(torch.tensor([[1.0, -1.0, 1.02, -0.98], [4.0, 4.1, -3.9, 4.0], [0.0, 0.0, 0.0, 0.0]]))
+    expected = torch.tensor([[1.0, -1.0, 1.0, -1.0], [4.0, 4.0, -4.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
+    assert torch.equal(found, expected)
+    lonely = torch.zeros(1, 256)
+    lonely[0, 0] = 16.0  # root mean square 1
+    assert rounded_rows(lonely)[0, 0] == 127 / 16
+
+
+def test_rounded_matrices_gather_steps_that_are_too_small_to_see() -> None:
+    """w = 1 is 16 steps of 1/16; each of Adam's steps moves it by 0.02, and the second brings it to another."""
+    model = nn.Linear(2, 1, bias=False)
+    with torch.no_grad():
+        model.weight.copy_(torch.tensor([[1.0, -1.0]]))
+    optimizers = Optimizers(model, None, 0.02, 0.0, rounded=True)
+    held = []
+    for _ in range(2):
+        model.weight.grad = torch.tensor([[1.0, 0.0]])
+        optimizers.step(1.0)
+        held.append(model.weight.detach().clone())
+    assert torch.equal(held[0], torch.tensor([[1.0, -1.0]]))
+    assert torch.equal(held[1], torch.tensor([[0.9375, -1.0]]))
+    restored = nn.Linear(2, 1, bias=False)
+    again = Optimizers(restored, None, 0.02, 0.0, rounded=True)
+    restored.load_state_dict(model.state_dict())
+    again.load_state_dict(optimizers.state_dict())  # type: ignore[arg-type]
+    for each, holder in ((model, optimizers), (restored, again)):
+        each.weight.grad = torch.tensor([[1.0, 0.0]])
+        holder.step(1.0, lambda each=each: each.weight.data.mul_(2))  # what follows a step meets the exact weights
+    assert torch.equal(model.weight, restored.weight)
+    assert model.weight[0, 0] == 1.875  # 2 (1 - 0.06) in steps of 1/8

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import math
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import SimpleNamespace
@@ -20,7 +22,14 @@ from recipes.files import Clock
 from recipes.loop import RunOptions
 from recipes.loss import distilled_cross_entropy
 from recipes.sentence_pairs import Pair, Split
-from recipes.spread import clip_scores, guide_penalty, score_range, spread_penalty, token_penalty
+from recipes.spread import (
+    alignment_penalty,
+    clip_scores,
+    guide_penalty,
+    score_range,
+    spread_penalty,
+    token_penalty,
+)
 from recipes.translation import batch_loss, log_predictions, mean_loss, train_translation
 from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, train
 from tests.shape_checks import unchecked
@@ -83,11 +92,11 @@ def test_minutes_end_training_in_the_middle_of_an_epoch(
     rates: list[float] = []
     step = translation.Optimizers.step
 
-    def timed(self: translation.Optimizers, rate: float) -> None:
+    def timed(self: translation.Optimizers, rate: float, then: Callable[[], None]) -> None:
         nonlocal now
         now += 10
         rates.append(rate)
-        step(self, rate)
+        step(self, rate, then)
 
     monkeypatch.setattr(time, "monotonic", lambda: now)
     monkeypatch.setattr(translation.Optimizers, "step", timed)
@@ -107,13 +116,13 @@ def test_each_step_follows_the_clipped_gradient_of_the_mean_loss(
         return float(torch.stack([p.grad.norm() for p in model.parameters() if p.grad is not None]).norm())
 
     class Watching(translation.Optimizers):
-        def __init__(self, model: EncoderDecoder, *rates: float) -> None:
-            super().__init__(model, *rates)
+        def __init__(self, model: EncoderDecoder, *rates: float, rounded: bool) -> None:
+            super().__init__(model, *rates, rounded=rounded)
             self.model = model
 
-        def step(self, rate: float) -> None:
+        def step(self, rate: float, then: Callable[[], None] = lambda: None) -> None:
             norms.append(norm(self.model))
-            super().step(rate)
+            super().step(rate, then)
 
     monkeypatch.setattr(translation, "Optimizers", Watching)
     run = train(pairs, tmp_path / "free", replace(CONFIG, epochs=1, clip_norm=1e9))
@@ -179,7 +188,7 @@ def test_a_taught_run_comes_closer_to_its_start_than_to_what_was_written(
                 float(F.kl_div(log_predictions(model, batch, 0), taught, reduction="batchmean", log_target=True))
             )
     assert distances[0] < 0.5 * distances[1], distances
-    with pytest.raises(ValueError, match=r"teacher_share: expected a model to start from"):
+    with pytest.raises(ValueError, match=r"teacher_share: expected a model whose predictions"):
         train_translation(build, Split(wrong, wrong, []), replace(config, teacher_share=1.0), run)
 
 
@@ -343,3 +352,43 @@ def test_training_with_penalties_rests_less_on_marks_and_more_on_the_token_befor
     assert found(spread_penalty=3.0)[0] < resting
     guides = dict.fromkeys(("encoder.0.self", "decoder.0.self"), "<...")
     assert found(guide_penalty=9.0, guides=guides)[1] > before
+
+
+def test_alignment_penalty_by_hand() -> None:
+    """Rows of three steps over two words, the third step padding in the second sentence."""
+    written = torch.tensor([[[0.25, 0.75], [0.5, 0.5], [1.0, 0.0]], [[0.8, 0.2], [0.0, 1.0], [0.0, 1.0]]])
+    read = torch.tensor(
+        [[[1.0, 0.0], [0.0, 1.0], [0.5, 0.5]], [[0.0, 1.0], [1.0, 0.0], [1.0, 0.0]]], requires_grad=True
+    )
+    calls = [
+        SimpleNamespace(site=site, graph_weights=torch.stack([torch.zeros_like(weights), weights], dim=1))
+        for site, weights in (("decoder.2.cross", written), ("decoder.0.cross", read))
+    ]
+    real = torch.tensor([[True, True, True], [True, True, False]])
+    found = alignment_penalty(cast(Any, calls), real, ("decoder.2.cross", 1), ("decoder.0.cross", 1))
+    # what step i writes is read by step i + 1: (-log 0.75 - log 0.5) of the first sentence, -log 0.8 of the second
+    assert float(found) == pytest.approx(-math.log(0.75 * 0.5 * 0.8) / 3)
+    assert not found.requires_grad  # constants: the head that reads is not moved towards the one that learns
+
+
+def test_training_can_align_a_head_and_hold_whole_numbers(pairs: list[Pair], tmp_path: Path) -> None:
+    heads: dict[str, Any] = {"aligned": ("decoder.1.cross", 0), "reader": ("decoder.0.cross", 1)}
+
+    def found(penalty: float) -> tuple[float, EncoderDecoder]:
+        config = replace(CONFIG, epochs=3, rounded=True, align_penalty=penalty, max_score_range=20.0, **heads)
+        model = train(pairs, tmp_path / str(penalty), config).model
+        inputs = torch.randint(4, 60, (4, 9)), torch.randint(4, 60, (4, 8)), torch.tensor([9, 9, 9, 9])
+        with record(differentiable=True) as trace:
+            model(*inputs)
+        return float(alignment_penalty(trace, torch.ones(4, 8, dtype=torch.bool), **heads).detach()), model
+
+    def whole(row: Tensor) -> bool:
+        return torch.equal(row.round(), row) and float(row.abs().max()) <= 127
+
+    free, _ = found(0.0)
+    aligned, model = found(9.0)
+    assert aligned < free
+    for name, matrix in model.named_parameters():
+        if matrix.dim() == 2:
+            assert torch.equal(matrix.half().float(), matrix), name
+            assert all(any(whole(row * 2.0**-e) for e in range(-24, 4)) for row in matrix), name
