@@ -104,14 +104,14 @@ def test_of_the_tree_of_beam_search(visits: Visits) -> None:
     """Beam search could be chosen, and no beam was shown."""
     app = visits("transformer", **{"t-text": "Go."})
     stands(app)
-    assert finding(app, "The beam keeps greedy search's words until step 10", "Both searches find the same")
-    assert "| beam | A-t-elle regardé dans son sac ? | -2.41 | -0.90 |" in one_line(app)
+    assert finding(app, "The beam keeps greedy search's words until step 9", "Both searches find the same")
+    assert "| beam | Où vous êtes-vous rencontrés, les mecs ? | -2.57 | -0.96 |" in one_line(app)
     nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
     assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
-    assert "Ai<br>−3.27" in nodes["pruned"]["text"]
-    assert "&lt;eos&gt;<br>−2.41" in nodes["ended"]["text"]
+    assert "Vous<br>−6.90" in nodes["pruned"]["text"]
+    assert "&lt;eos&gt;<br>−2.57" in nodes["ended"]["text"]
     assert (
-        len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4 + 3 + 1
+        len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4 + 2 + 1
     )  # ended ones leave the beam narrower
     own = visits("transformer", **{"t-text": "Go.", "t-tree": "own"})
     assert not finding(own, "The beam keeps greedy", "Both searches find the same")
