@@ -128,7 +128,7 @@ def test_heads_that_moved_a_logit_are_named(visits: Visits) -> None:
     kind, place = bars["y"][0].split("<br>")
     assert f"[{place} ({kind})](#head=" in one_line(app)
     total = number(app, "Logit of **Je** minus that of **J'**:")
-    assert total == pytest.approx(number(app, f"{total} =") + number(app, "from 48 heads,"), abs=0.011)
+    assert total == pytest.approx(number(app, f"{total:.2f} =") + number(app, "from 48 heads,"), abs=0.011)
     assert finding(app, "final words are the most likely before layer 3", "None of the")
     assert number(app, "mean probability") < 20 < 80 < number(app, "layer 3 raises it to")
 
