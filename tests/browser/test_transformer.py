@@ -76,15 +76,11 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     page: Page, app_url: str, translator: Translator
 ) -> None:
     """Off by the thumbnail, in the address, with both translations to read; on again by the switch of the open head."""
-    text = "If it rains tomorrow, we will not go to the beach with the children."
+    text = "Have you ever had any serious illness?"
     with intervene({"decoder.2.cross": off(2)}):
         without = translator.translate(text)
     plain = translator.translate(text)
-    beach = "pas à la plage avec les enfants."
-    assert (plain.text, without.text) == (
-        f"S'il pleut demain, nous n'irons {beach}",
-        f"S'il pleut demain, nous ne irons {beach}",
-    )
+    assert (plain.text, without.text) == ("As-tu jamais eu de maladie sérieuse ?", "As-tu jamais eu une maladie sérieuse ?")
     page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
     head = page.locator('button.head[data-layer="2"][data-head="2"]')
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
@@ -94,7 +90,7 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     thumbnail.click()
     page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
     expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")
-    for name, word in (("with", "n'"), ("without", "ne")):
+    for name, word in (("with", "de"), ("without", "une")):
         expect(page.locator(f".st-key-translation-{name}")).to_contain_text(word)
     expect(head).to_have_class(re.compile(r"\boff\b"))
     page.locator("[data-part=openSwitch]").click()

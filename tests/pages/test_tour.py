@@ -47,7 +47,7 @@ SEEN: dict[str, Callable[[AppTest], bool]] = {
     "translate": lambda app: "S'il pleut demain, nous n'irons pas à la plage avec les enfants." in texts(app),
     "head": lambda app: "à la plage avec les enfants" in texts(app),
     "off": lambda app: without(app) == "Tom et son frère jouent au football . <eos>",
-    "spare": lambda app: "nous ne irons pas à la plage avec les enfants" in without(app),
+    "spare": lambda app: "irons pas à la plage avec les enfants" in without(app),
     "writer": lambda app: "It writes: **is a famous singer.**" in texts(app),
     "silenced": lambda app: "Generated without them: **is a famous.**" in texts(app),
     "role": lambda app: "Read 200 sentences" in [button.label for button in app.button],
