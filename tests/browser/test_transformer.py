@@ -80,7 +80,8 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     with intervene({"decoder.2.cross": off(2)}):
         without = translator.translate(text)
     plain = translator.translate(text)
-    assert (plain.text, without.text) == ("As-tu jamais eu de maladie sérieuse ?", "As-tu jamais eu une maladie sérieuse ?")
+    assert plain.text == "As-tu jamais eu de maladie sérieuse ?"
+    assert without.text == "As-tu jamais eu une maladie sérieuse ?"
     page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
     head = page.locator('button.head[data-layer="2"][data-head="2"]')
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
