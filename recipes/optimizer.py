@@ -151,7 +151,8 @@ class Optimizers:
         """Go on from what `state_dict` gave."""
         for name, (optimizer, _) in self.parts.items():
             optimizer.load_state_dict(state[name])
-        self._exact = state.get("exact", {})  # type: ignore[assignment]  # matrices, not states
+        if self._exact:
+            self._exact = state["exact"]  # type: ignore[assignment]  # matrices, not states
 
 
 def learning_rate(progress: float, warm_up: float, decay_from: float) -> float:

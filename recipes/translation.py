@@ -66,12 +66,11 @@ def train_translation(
     config: TranslationConfig,
     run: RunOptions,
     start: Translator | None = None,
-    teacher: Translator | None = None,
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
-    With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the teacher, or else
-    the start, predicts is that share of each target, in place of label smoothing.
+    With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the start
+    predicts is that share of each target, in place of label smoothing.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
@@ -79,15 +78,16 @@ def train_translation(
         The model with its best weights, the tokenizer, and the state with the learning curve.
 
     Raises:
-        ValueError: if there is nothing to resume from, no pair to train on or to validate with, or no teacher to
-            learn from.
+        ValueError: if there is nothing to resume from, no pair to train on or to validate with, no start to
+            learn from, or only one of `aligned` and `reader`.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
-    teacher = teacher or start
-    if config.teacher_share and teacher is None:
-        raise ValueError("teacher_share: expected a model whose predictions are learned, got none")
+    if config.teacher_share and start is None:
+        raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
+    if (config.aligned is None) != (config.reader is None):
+        raise ValueError(f"expected both heads or none, got aligned={config.aligned}, reader={config.reader}")
     run.begin(config.seed)
     path = run.out / "tokenizer.json"
     if start is not None and not run.resume:
@@ -104,7 +104,7 @@ def train_translation(
     optimizers = Optimizers(model, config.muon_lr, config.adam_lr, config.weight_decay, rounded=config.rounded)
     checkpoint, state = run.open(TranslationState, model=model, optimizers=optimizers)
 
-    taught_by = teacher.model.to(run.device).eval() if teacher is not None and config.teacher_share else None
+    teacher = start.model.to(run.device).eval() if start is not None and config.teacher_share else None
     seen: list[Trace] = []  # of the last batch
 
     def plan(epoch: int) -> list[list[Example]]:
@@ -115,9 +115,9 @@ def train_translation(
 
     def loss_of(chosen: list[Example], _: float) -> tuple[Tensor, int]:
         batch = collate(chosen, pad).to(run.device)
-        penalised = bool(config.spread_penalty or config.guides) or config.max_score_range is not None
+        penalised = bool(config.spread_penalty or config.guides or config.aligned or config.max_score_range)
         with torch.no_grad():
-            taught = None if taught_by is None else log_predictions(taught_by, batch, pad).exp()
+            taught = None if teacher is None else log_predictions(teacher, batch, pad).exp()
         with record(differentiable=True) if penalised else nullcontext() as trace:
             if taught is None:
                 loss, count = batch_loss(model, batch, pad, config.label_smoothing)

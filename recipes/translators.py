@@ -69,8 +69,10 @@ TRANSLATORS = {
             "dropout": 0.05,
         },
         TranslationConfig(
-            muon_lr=1e-3,
-            adam_lr=5e-4,
+            muon_lr=5e-4,
+            adam_lr=2.5e-4,
+            warm_up=0.03,
+            decay_from=0.05,
             weight_decay=0.05,
             byte_fallback=True,
             vary_pairs=True,

@@ -93,7 +93,7 @@ def turns(
 
 
 class PageTurns:
-    """Of each address one page runs at a time, in the order they came.
+    """One page of each address runs at a time.
 
     Pages are Python, and one interpreter runs one thread at a time: twelve pages of one address at once would leave a
     newcomer a thirteenth of it, and finish no sooner than one after the other.
@@ -101,38 +101,40 @@ class PageTurns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._places: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
-        self._mine: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
+        self._semaphores: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
+        self._held: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
 
     @contextmanager
     def turn(self, address: Hashable) -> Iterator[None]:
         """Run this code once no other page of the address runs; a part of a page that runs has its turn."""
-        if self._mine.get() is not None:
+        if self._held.get() is not None:
             yield
             return
         with self._lock:
-            place = self._places.get(address)
-            if place is None:
-                self._places[address] = place = threading.Semaphore()
-        with place:
-            token = self._mine.set(place)
+            semaphore = self._semaphores.get(address)
+            if semaphore is None:
+                self._semaphores[address] = semaphore = threading.Semaphore()
+        with semaphore:
+            token = self._held.set(semaphore)
             try:
                 yield
             finally:
-                self._mine.reset(token)
+                self._held.reset(token)
 
     @contextmanager
     def pause(self) -> Iterator[None]:
         """Let the next page of this address run while this one waits for something else."""
-        place = self._mine.get()
-        if place is None:
+        held = self._held.get()
+        if held is None:
             yield
             return
-        place.release()
+        token = self._held.set(None)
+        held.release()
         try:
             yield
         finally:
-            place.acquire()
+            held.acquire()
+            self._held.reset(token)
 
 
 page_turns = PageTurns()

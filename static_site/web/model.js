@@ -181,7 +181,16 @@ export function logSum(logits, without = []) {
 const logProbability = (logits, id) => logits[id] - logSum(logits);
 
 /** Ids of the `count` most likely tokens, the first of equal ones first, but for those left out. */
-export const mostLikely = (logits, count, without = []) => Array.from(logits.keys()).filter((id) => !without.includes(id)).sort((a, b) => logits[b] - logits[a]).slice(0, count);
+export function mostLikely(logits, count, without = []) {
+  const found = [];
+  for (let id = 0; id < logits.length; id += 1) {
+    if ((found.length === count && logits[id] <= logits[found.at(-1)]) || without.includes(id)) continue;
+    const place = found.findIndex((other) => logits[id] > logits[other]);
+    found.splice(place < 0 ? found.length : place, 0, id);
+    if (found.length > count) found.pop();
+  }
+  return found;
+}
 
 const LENGTH = 624;
 const AHEAD = 397;

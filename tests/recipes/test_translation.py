@@ -188,7 +188,7 @@ def test_a_taught_run_comes_closer_to_its_start_than_to_what_was_written(
                 float(F.kl_div(log_predictions(model, batch, 0), taught, reduction="batchmean", log_target=True))
             )
     assert distances[0] < 0.5 * distances[1], distances
-    with pytest.raises(ValueError, match=r"teacher_share: expected a model whose predictions"):
+    with pytest.raises(ValueError, match=r"teacher_share: expected a model to start from"):
         train_translation(build, Split(wrong, wrong, []), replace(config, teacher_share=1.0), run)
 
 
@@ -375,7 +375,7 @@ def test_training_can_align_a_head_and_hold_whole_numbers(pairs: list[Pair], tmp
     heads: dict[str, Any] = {"aligned": ("decoder.1.cross", 0), "reader": ("decoder.0.cross", 1)}
 
     def found(penalty: float) -> tuple[float, EncoderDecoder]:
-        config = replace(CONFIG, epochs=3, rounded=True, align_penalty=penalty, max_score_range=20.0, **heads)
+        config = replace(CONFIG, epochs=3, rounded=True, align_penalty=penalty, **heads)
         model = train(pairs, tmp_path / str(penalty), config).model
         inputs = torch.randint(4, 60, (4, 9)), torch.randint(4, 60, (4, 8)), torch.tensor([9, 9, 9, 9])
         with record(differentiable=True) as trace:
@@ -385,6 +385,8 @@ def test_training_can_align_a_head_and_hold_whole_numbers(pairs: list[Pair], tmp
     def whole(row: Tensor) -> bool:
         return torch.equal(row.round(), row) and float(row.abs().max()) <= 127
 
+    with pytest.raises(ValueError, match="expected both heads or none"):
+        train(pairs, tmp_path / "one", replace(CONFIG, aligned=heads["aligned"]))
     free, _ = found(0.0)
     aligned, model = found(9.0)
     assert aligned < free

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import streamlit as st
@@ -15,7 +18,10 @@ from streamlit.testing.v1 import AppTest
 from serving.compute.slots import BusyError, Job, OutOfTimeError, reset_singletons
 from serving.compute.turns import NOBODY, Client, PageTurns, page_turns
 from serving.requests.request import Picture
+from ui.chapter.parts import Parts
+from ui.compute import models
 from ui.compute import slots as compute
+from ui.compute.slots import load_or_stop
 
 TIMEOUT = 60.0
 MAIN = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
@@ -129,6 +135,34 @@ def test_pages_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     app = AppTest.from_file(MAIN, default_timeout=TIMEOUT).run()
     assert not app.exception
     assert taken == ["192.0.2.7"]
+
+
+def test_a_part_that_runs_by_itself_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    turns, during = PageTurns(), list[bool]()
+    monkeypatch.setattr("ui.chapter.parts.page_turns", turns)
+    parts = cast("Parts", SimpleNamespace(_keys=Counter[str]()))
+    Parts._repeatable(parts, lambda: during.append(turns._held.get() is not None))()
+    assert during == [True]
+
+
+@pytest.mark.parametrize("wait", [load_or_stop, models._execute])
+def test_a_page_that_waits_outside_of_a_slot_lets_another_of_its_address_run(
+    wait: Callable[[Callable[[], bool]], bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ui.compute.models.workers", lambda: SimpleNamespace(execute=lambda work: work()))
+
+    def work() -> bool:
+        over = threading.Event()
+
+        def other_page() -> None:
+            with page_turns.turn("192.0.2.7"):
+                over.set()
+
+        threading.Thread(target=other_page, daemon=True).start()
+        return over.wait(TIMEOUT / 3)
+
+    with page_turns.turn("192.0.2.7"):
+        assert wait(work)
 
 
 def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Callable[..., None]) -> None:

@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
+from serving.compute.turns import page_turns
 from serving.settings import settings
 from ui.chapter.claims import Claims
 from ui.chapter.deeper import Deeper
@@ -138,4 +139,5 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
         """
         if is_served():
             flush_messages()
-            time.sleep(_PAINT)
+            with page_turns.pause():
+                time.sleep(_PAINT)

@@ -16,6 +16,7 @@ import numpy as np
 import streamlit as st
 
 from serving.compute.slots import existing, singleton
+from serving.compute.turns import page_turns
 from serving.requests.models import ModelRegistry, ModelSpec, NoModel, ShippedTranslator
 from serving.requests.request import ContributionRequest, RunRequest, run_key
 from serving.requests.shipped import TranslationRequest
@@ -51,8 +52,14 @@ def runner() -> Runner:
 
         return on_serve(settings().ray_address, results())
     if settings().workers:
-        return RemoteRunner(workers().execute, results())
+        return RemoteRunner(_execute, results())
     return LocalRunner(registry(), results())
+
+
+def _execute(*args: Any, **kwargs: Any) -> Any:
+    """Have a worker do this; other pages of the address run while this one waits, outside of a slot too."""
+    with page_turns.pause():
+        return workers().execute(*args, **kwargs)
 
 
 @singleton
