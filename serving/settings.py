@@ -93,8 +93,8 @@ class Settings(BaseSettings):
         default_factory=lambda before: min(usable_cores(), MAX_PROCESSES) if before["hosted"] else 1,
         ge=1,
         le=64,
-        description="processes of pages behind HAProxy, between which the limits below are divided; one for each core, "
-        f"at most {MAX_PROCESSES}, where hosted and HAProxy is installed, else 1",
+        description="processes of pages behind HAProxy, between which the limits of the server are divided, except "
+        f"`ATLAS_QUEUE`; one for each core, at most {MAX_PROCESSES}, where hosted and HAProxy is installed, else 1",
     )
     slots: int = Field(
         default_factory=lambda before: SLOTS_A_WORKER * before["workers"] or 2,
