@@ -341,13 +341,13 @@ def test_pages_of_one_address_take_turns_and_others_run_meanwhile() -> None:
         with pages.pause():  # it waits for a computation
             assert begun[0].wait(TIMEOUT)
             second.join(TIMEOUT)
-        with pages.pause(), pages.pause():  # the second has no turn to give away
-            pass
-        third = page("third of it", "first", begun[2])
-        assert not begun[2].wait(0.05)
+        with pages.pause(), pages.pause(), pages.turn("first"):  # it takes its turn anew, for a part
+            third = page("third of it", "first", begun[2])
+            assert not begun[2].wait(0.05)
+        assert begun[2].wait(TIMEOUT)
+        third.join(TIMEOUT)
         order.append("first")
-    third.join(TIMEOUT)
-    assert order == ["stranger", "second of it", "first", "third of it"]
+    assert order == ["stranger", "second of it", "third of it", "first"]
 
 
 def test_a_page_that_fails_ends_its_turn() -> None:
