@@ -82,12 +82,11 @@ def before_pass(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
     """Copy a model as it was before, if this is its first recorded pass."""
     if torch.compiler.is_compiling():
         return
-    passes = _open.get()
-    if passes and passes[-1].model is model:  # an earlier pass that Ctrl-C ended
-        _close(passes[-1])
+    trace, passes = current_trace(), _open.get()
+    if passes and (passes[-1].model is model or (trace is not None and passes[-1].trace is not trace)):
+        _close(passes[-1])  # Ctrl-C ended it
     elif passes:
         return
-    trace = current_trace()
     if trace is None:
         return
     check: Check | None = getattr(model, "attention_check", None)
@@ -111,8 +110,7 @@ def before_pass(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
 
 
 def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
-    """Run a model as it was, if this was its first recorded pass, and compare the outputs; ValueError if recording
-    changed them, and nothing is recorded then."""
+    """Compare a first recorded pass with the model as it was; ValueError, and nothing recorded, if they differ."""
     passes = _open.get()
     if not passes or passes[-1].model is not model:
         return

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import weakref
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
@@ -74,10 +75,18 @@ def undisturbed() -> Iterator[None]:
         yield
 
 
+_Weights = tuple[nn.Parameter | None, ...]
+
+
+def _versions(given: Tensor, product: Tensor, weights: _Weights) -> tuple[int | None, ...]:
+    return tuple(None if each is None else version(each) for each in (given, product, *weights))
+
+
 class _Product(NamedTuple):
     given: Tensor
     product: Tensor
-    versions: tuple[int | None, int | None]
+    weights: tuple[weakref.ref[nn.Parameter] | None, ...]  # offloading frees them, and others have their ids then
+    versions: tuple[int | None, ...]
 
 
 class Products(FastPathMode):
@@ -117,25 +126,31 @@ class Products(FastPathMode):
         key = func, *map(id, weights), torch.get_autocast_dtype(device) if is_autocast_on(device) else None
         if self._is_again:
             with without_modes():
-                product = self._known(key, given)
+                product = self._known(key, given, weights)
             return func(*args) if product is None else product
         product = func(*args)
-        if self._num_bytes <= _MOST_STORED and device != "meta":
+        if device != "meta":
             with without_modes():
-                self._store(key, given, product)
+                self._store(key, given, product, weights)
         return product
 
-    def _store(self, key: Hashable, given: Tensor, product: Tensor) -> None:
+    def _store(self, key: Hashable, given: Tensor, product: Tensor, weights: _Weights) -> None:
+        num_bytes = self._num_bytes + given.nbytes + product.nbytes
+        if num_bytes > _MOST_STORED or any(weight is not None and weight.is_inference() for weight in weights):
+            return
+        self._num_bytes = num_bytes
         # Of a tensor of its inference mode torch does not count changes.
         own = product.clone() if product.is_inference() else product.detach()
-        self._num_bytes += given.nbytes + own.nbytes
-        self._stored.setdefault(key, deque()).append(_Product(given, own, (version(given), version(own))))
+        references = tuple(None if weight is None else weakref.ref(weight) for weight in weights)
+        self._stored.setdefault(key, deque()).append(_Product(given, own, references, _versions(given, own, weights)))
 
-    def _known(self, key: Hashable, given: Tensor) -> Tensor | None:
+    def _known(self, key: Hashable, given: Tensor, weights: _Weights) -> Tensor | None:
         if not (found := self._stored.get(key)):
             return None
-        earlier, product, versions = found.popleft()
-        if versions != (version(earlier), version(product)):
+        earlier, product, references, versions = found.popleft()
+        if versions != _versions(earlier, product, weights):
+            return None
+        if any(known is not None and known() is not weight for known, weight in zip(references, weights, strict=True)):
             return None
         if self._compared[0] is not earlier or self._compared[1] is not given:  # three projections have one input
             self._compared = earlier, given, earlier.dtype == given.dtype and torch.equal(earlier, given)

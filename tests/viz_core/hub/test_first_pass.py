@@ -110,6 +110,42 @@ def test_a_product_that_a_model_changes_is_not_taken_over(is_inference: bool) ->
     assert torch.equal(first, copied)
 
 
+@torch.no_grad()
+def test_a_product_with_other_weights_is_not_taken_over() -> None:
+    products, x = Products(), torch.randn(3, 2)
+
+    def check_product(weight: nn.Parameter) -> None:
+        torch.testing.assert_close(F.linear(x, weight, None), x @ weight.T)
+
+    def check_freed() -> None:  # as offloading does: their ids are used again
+        for _ in range(20):
+            check_product(nn.Parameter(torch.randn(2, 2)))
+
+    changed = [nn.Parameter(torch.randn(2, 2))]
+    with torch.inference_mode():  # where torch does not count changes
+        changed.append(nn.Parameter(torch.randn(2, 2)))
+    with products:
+        check_freed()
+        for weight in changed:
+            check_product(weight)
+    with torch.inference_mode():
+        for weight in changed:
+            weight.mul_(2)
+    with products.again():
+        check_freed()
+        for weight in changed:
+            check_product(weight)
+
+
+def test_a_product_that_exceeds_the_memory_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.hub.twins._MOST_STORED", 1000)
+    products, weights = Products(), [nn.Parameter(torch.randn(size, 2)) for size in (500, 2)]
+    with torch.inference_mode(), products:
+        for weight in weights:
+            F.linear(torch.randn(3, 2), weight, None)
+    assert [each.product.shape for [each] in products._stored.values()] == [(3, 2)]
+
+
 def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
     model, inputs = in_memory("bert"), inputs_of(in_memory("bert"))
     instrument(model)
@@ -118,13 +154,18 @@ def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
         raise KeyboardInterrupt
 
     hook = model.encoder.layer[1].register_forward_hook(interrupt)
-    with record(), pytest.raises(KeyboardInterrupt):
-        model(**inputs)
-    hook.remove()
-    with record() as trace:
-        model(**inputs)
-    assert output_error(trace) == 0
-    assert not torch.overrides.has_torch_function((torch.ones(1),))
+    other = in_memory("bert")
+    instrument(other)
+    for following in (other, model):
+        model.attention_check.report = None
+        with record(), pytest.raises(KeyboardInterrupt):
+            model(**inputs)
+        if following is model:
+            hook.remove()
+        with record() as trace:
+            following(**inputs)
+        assert output_error(trace) == 0
+        assert not torch.overrides.has_torch_function((torch.ones(1),))
     model.attention_check.report = None
     layer = model.encoder.layer[0]
 
