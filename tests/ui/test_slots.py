@@ -188,8 +188,11 @@ def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Cal
     occupied.free()
 
 
-def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
-    def endless() -> None:
+@pytest.mark.parametrize(
+    ("message", "reason"), [("computing", "This took longer"), ("downloading", "The download took longer")]
+)
+def test_work_past_its_time_ends_and_says_so(host: Callable[..., None], message: str, reason: str) -> None:
+    def endless(message: str) -> None:
         from ui.compute.slots import run_in_slot
         from viz_core.runtime.hooks import may_end
 
@@ -197,11 +200,11 @@ def test_work_past_its_time_ends_and_says_so(host: Callable[..., None]) -> None:
             while True:
                 may_end()
 
-        run_in_slot(work, "endless")
+        run_in_slot(work, "endless", message=message)
 
     host(slots=1, max_seconds="0.01")
-    app = AppTest.from_function(endless, default_timeout=TIMEOUT).run()
-    assert "took longer than 0.01 seconds" in app.warning[0].value
+    app = AppTest.from_function(endless, default_timeout=TIMEOUT, args=(message,)).run()
+    assert f"{reason} than 0.01 seconds" in app.warning[0].value
     assert compute.slots().count() == (0, 0)
 
 

@@ -191,7 +191,7 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
         except BusyError:
             _stop_page(place, "busy")
         except OutOfTimeError:
-            _stop_page(place, "out-of-time")
+            _stop_page(place, "download-out-of-time" if message == "downloading" else "out-of-time")
 
 
 def load_or_stop(work: Callable[[], Result]) -> Result:
