@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -62,6 +64,18 @@ def test_a_model_comes_from_the_hub_pinned_to_its_commit(with_llama: FakeHub) ->
     assert {total for _, total in seen} == {wanted}
     assert [come for come, _ in seen] == sorted(come for come, _ in seen)
     assert wanted - len(files["config.json"]) <= seen[-1][0] <= wanted
+
+
+def test_what_an_ended_download_left_is_deleted_and_what_still_comes_is_not(with_llama: FakeHub) -> None:
+    blobs = Path(constants.HF_HUB_CACHE, "models--someone--llama", "blobs")
+    blobs.mkdir(parents=True)
+    left, coming = blobs / "a.1.incomplete", blobs / "b.2.incomplete"
+    for part in (left, coming):
+        part.write_bytes(b"part")
+    os.utime(left, (0, time.time() - 600))
+    fetch("someone/llama")
+    assert not left.exists()
+    assert coming.read_bytes() == b"part"
 
 
 def test_what_came_once_is_there_without_a_network(with_llama: FakeHub, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,7 +2,9 @@
 
 import errno
 import re
+import time
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +14,7 @@ from viz_core.hub.store.files import LocalModel, check_config, check_weight_name
 _SWITCHED_OFF = "Downloads are switched off here, and {name} is not in this machine's cache. Choose a model that is."
 _AWAY = "The Hub cannot be reached now, and {name} is not in this machine's cache. Choose a model that is."
 _NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
+_ABANDONED = 120  # seconds after which nothing more comes into a file
 Progress = Callable[[int, int], None]
 """Called with the bytes that have come and the bytes there are, from several threads."""
 
@@ -55,6 +58,7 @@ def fetch(
             small = snapshot_download(name, allow_patterns="config.json", tqdm_class=silent, **options)
             check_config(read_json(Path(small) / "config.json", name), name)
         check_size(sum(size for file, size in files.items() if file in wanted and file.endswith(".safetensors")))
+        _remove_abandoned(name)
         bar = _reporter(progress or (lambda *_: None), sum(files[file] for file in wanted))
         return _snapshot(name, snapshot_download(name, allow_patterns=wanted, tqdm_class=bar, **options))
     except hub_errors.GatedRepoError:
@@ -83,6 +87,16 @@ def _from_cache(name: str, revision: str | None, why: str) -> LocalModel:
     except (OSError, ValueError):
         raise HubError(why, name=f"{name}@{revision}" if revision else name) from None
     return _snapshot(name, path)
+
+
+def _remove_abandoned(name: str) -> None:
+    """Delete parts of files that an ended process has left: each try writes new ones, so the disk would fill."""
+    from huggingface_hub import constants
+
+    for part in Path(constants.HF_HUB_CACHE, f"models--{name.replace('/', '--')}", "blobs").glob("*.incomplete"):
+        with suppress(OSError):  # another process has deleted it
+            if time.time() - part.stat().st_mtime > _ABANDONED:
+                part.unlink()
 
 
 def _snapshot(name: str, path: str) -> LocalModel:
