@@ -59,7 +59,7 @@ def instrument(model: nn.Module, *, verify: bool = True) -> tuple[str, ...]:
 
     Args:
         verify: whether the first recorded pass is compared with the same pass of the model as it was, which takes it
-            twice as long: ValueError if recording would change its output. The trace says what was found
+            up to twice as long: ValueError if recording would change its output. The trace says what was found
             (`Trace.verification`), or that it was left out.
 
     Returns:
