@@ -8,7 +8,8 @@ no module. A layer that is called in another pass of the same recording has the 
 import inspect
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any
 
@@ -16,6 +17,7 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.torch_internals.refusals import is_transformed
+from viz_core.trace.trace import set_in_block
 from viz_core.trace.weights import packed_texts, text_numbers
 
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
@@ -69,6 +71,13 @@ class _Pass:
 
 
 _passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
+
+
+@contextmanager
+def outside_of_passes() -> Iterator[None]:
+    """Run this block as in a thread that runs no model: passes that Ctrl-C ended have called no hook at their end."""
+    with set_in_block(_passes, ()), set_in_block(packed_texts, None):
+        yield
 
 
 def begin_pass(holder: nn.Module, _args: object) -> None:

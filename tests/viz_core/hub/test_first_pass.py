@@ -16,7 +16,9 @@ from tests.viz_core.hub.families import in_memory, inputs_of
 from tests.viz_core.hub.test_verify import output_error
 from viz_core.hub import instrument, verify
 from viz_core.hub.twins import Products
-from viz_core.trace import AttentionCall, record
+from viz_core.trace import AttentionCall, intervene, record
+from viz_core.trace.passes import call_layer
+from viz_core.trace.weights import packed_texts
 
 FAULTS: dict[str, Callable[[Tensor], Tensor]] = {
     "output": lambda output: output * 1.01,
@@ -146,12 +148,13 @@ def test_a_product_that_exceeds_the_memory_is_not_stored(monkeypatch: pytest.Mon
     assert [each.product.shape for [each] in products._stored.values()] == [(3, 2)]
 
 
+def interrupt(*_: Any) -> None:
+    raise KeyboardInterrupt
+
+
 def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
     model, inputs = in_memory("bert"), inputs_of(in_memory("bert"))
     instrument(model)
-
-    def interrupt(*_: Any) -> None:
-        raise KeyboardInterrupt
 
     hook = model.encoder.layer[1].register_forward_hook(interrupt)
     other = in_memory("bert")
@@ -176,3 +179,18 @@ def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
     with record() as trace:
         model(**inputs)
     assert "changed the model's weights" in str(trace.verification)
+
+
+@pytest.mark.filterwarnings("ignore:record. nothing was recorded")
+def test_after_an_ended_pass_layers_have_their_own_names() -> None:
+    """Ctrl-C runs no hook at the end of a pass: what it counted and knew of its texts met the models that came next."""
+    model, layer = in_memory("bert"), nn.Linear(2, 2)
+    instrument(model)
+    handle = model.encoder.layer[1].register_forward_hook(interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model(torch.ones(1, 5, dtype=torch.long), position_ids=torch.tensor([[0, 1, 2, 0, 1]]))
+    handle.remove()
+    for block in (record(), intervene({})):
+        with block:
+            assert [call_layer(layer, "encoder.0") for _ in range(2)] == ["encoder.0", "encoder.0"]
+            assert packed_texts.get() is None
