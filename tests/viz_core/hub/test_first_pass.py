@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextvars
+import functools
 import sys
 from collections.abc import Callable
 from typing import Any
@@ -152,6 +154,17 @@ def interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
 
+def in_own_context(test: Callable[[], None]) -> Callable[[], None]:
+    """Leave what an ended pass leaves behind to this test alone."""
+
+    @functools.wraps(test)
+    def run() -> None:
+        contextvars.copy_context().run(test)
+
+    return run
+
+
+@in_own_context
 def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
     model, inputs = in_memory("bert"), inputs_of(in_memory("bert"))
     instrument(model)
@@ -182,6 +195,7 @@ def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
 
 
 @pytest.mark.filterwarnings("ignore:record. nothing was recorded")
+@in_own_context
 def test_after_an_ended_pass_layers_have_their_own_names() -> None:
     """Ctrl-C runs no hook at the end of a pass: what it counted and knew of its texts met the models that came next."""
     model, layer = in_memory("bert"), nn.Linear(2, 2)
