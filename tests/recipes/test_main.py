@@ -55,7 +55,14 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     spec = TRANSLATORS[name]
     small = {"architecture": spec.architecture["architecture"], **(SMALL if name == NAME else SMALL_GRU)}
     # Each of these pairs has a number: there would be many varied ones. What a small model cannot start from goes.
-    alone: dict[str, Any] = {"start": None, "teacher_share": 0.0, "guide_penalty": 0.0, "guides": {}}
+    alone: dict[str, Any] = {
+        "start": None,
+        "teacher_share": 0.0,
+        "guide_penalty": 0.0,
+        "guides": {},
+        "aligned": None,
+        "reader": None,
+    }
     config = replace(spec.config, vary_pairs=False, **alone)
     monkeypatch.setitem(TRANSLATORS, name, replace(spec, architecture=small, config=config))
     out = tmp_path / "checkpoints" / name
