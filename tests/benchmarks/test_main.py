@@ -62,7 +62,7 @@ def run_of(*elements: Element, part: str = "") -> list[ForwardMsg]:
     return [begun, *drawn, over]
 
 
-def test_a_visitor_who_is_told_to_try_again_does_so_until_there_is_an_answer() -> None:
+def test_a_visitor_tries_again_until_there_is_an_answer() -> None:
     """And no longer: a button that is gone must not be clicked for ever."""
     line = Element(text_input=TextInput(id="line", label=load.LINE))
     again = Element(button=Button(id="again", label="Try again"))

@@ -20,7 +20,7 @@ from serving.compute.slots import (
     in_slot,
     timer_in_slot,
 )
-from serving.compute.turns import Client, PageTurns
+from serving.compute.turns import Client
 from viz_core.runtime.hooks import CpuTimeError, may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
@@ -316,47 +316,3 @@ def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Calla
     gate.go.set()
     assert slots.close(TIMEOUT) is True
     assert over(running) == "finished"
-
-
-def test_pages_of_one_address_take_turns_and_others_run_meanwhile() -> None:
-    pages, begun = PageTurns(), [threading.Event() for _ in range(3)]
-    order: list[str] = []
-
-    def page(name: str, address: str | None, started: threading.Event) -> threading.Thread:
-        def run() -> None:
-            with pages.turn(address), pages.turn(address):  # the second is a part of the first
-                order.append(name)
-                started.set()
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        return thread
-
-    with pages.turn("first"):
-        second = page("second of it", "first", begun[0])
-        stranger = page("stranger", None, begun[1])
-        assert begun[1].wait(TIMEOUT)
-        stranger.join(TIMEOUT)
-        assert order == ["stranger"]
-        with pages.pause():  # it waits for a computation
-            assert begun[0].wait(TIMEOUT)
-            second.join(TIMEOUT)
-        with pages.pause(), pages.pause(), pages.turn("first"):  # it takes its turn anew, for a part
-            third = page("third of it", "first", begun[2])
-            assert not begun[2].wait(0.05)
-    assert begun[2].wait(TIMEOUT)
-    third.join(TIMEOUT)
-    assert order == ["stranger", "second of it", "third of it"]
-
-
-def test_a_page_that_fails_ends_its_turn() -> None:
-    pages, over = PageTurns(), threading.Event()
-    with pytest.raises(ValueError, match="broken"), pages.turn("first"), pages.pause():
-        raise ValueError("broken")
-
-    def run() -> None:
-        with pages.turn("first"):
-            over.set()
-
-    threading.Thread(target=run).start()
-    assert over.wait(TIMEOUT)
