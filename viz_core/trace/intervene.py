@@ -13,7 +13,7 @@ from viz_core.torch_internals.refusals import in_graph, refuse_checkpoint, witho
 from viz_core.trace.arguments import described
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.output_edits import StateEdit
-from viz_core.trace.passes import outside_of_passes
+from viz_core.trace.passes import counting_passes
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call, tracker_for
@@ -55,7 +55,7 @@ def intervene(edits: Mapping[str, Edit | Sequence[Edit]], torch_calls: bool | nn
         set_in_block(_blocks, (*_blocks.get(), block)),
         set_in_block(_self_queries, None),
         set_in_block(edits_of_call, None),
-        outside_of_passes(),
+        counting_passes(),
         without_graphs(),
         block.torch_mode or nullcontext(),
     ):

@@ -71,18 +71,19 @@ class _Pass:
 
 
 _passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
+_counted: ContextVar[bool] = ContextVar("counted", default=False)
 
 
 @contextmanager
-def outside_of_passes() -> Iterator[None]:
-    """Run this block as in a thread that runs no model: passes that Ctrl-C ended have called no hook at their end."""
-    with set_in_block(_passes, ()), set_in_block(packed_texts, None):
+def counting_passes() -> Iterator[None]:
+    """Count the calls of layers in this block, from none on: Ctrl-C ends a pass without a call of its last hook."""
+    with set_in_block(_counted, True), set_in_block(_passes, ()), set_in_block(packed_texts, None):
         yield
 
 
 def begin_pass(holder: nn.Module, _args: object) -> None:
     """Begin to count the calls of layers, as a forward pre-hook of what holds their list."""
-    if not torch.compiler.is_compiling():
+    if not torch.compiler.is_compiling() and _counted.get():
         _passes.set((*_passes.get(), _Pass(holder)))
 
 
@@ -93,8 +94,8 @@ def end_pass(holder: nn.Module, _args: object, _output: object) -> None:
 
 
 def begin_texts(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
-    """Note which rows of a pass hold several texts, by their `position_ids`, as a forward pre-hook of a model."""
-    if torch.compiler.is_compiling() or packed_texts.get() is not None:
+    """Note which rows of a counted pass hold several texts, by their `position_ids`, as a forward pre-hook."""
+    if torch.compiler.is_compiling() or not _counted.get() or packed_texts.get() is not None:
         return
     names = [*inspect.signature(model.forward).parameters][: len(args)] if args[2:] else []
     given = dict(zip(names, args, strict=False)) | kwargs

@@ -15,7 +15,6 @@ from torch import Tensor, nn
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.empty import why_empty
 from viz_core.trace.intervene import refuse_edits
-from viz_core.trace.passes import outside_of_passes
 from viz_core.trace.source import Direct
 from viz_core.trace.states import state_kinds
 from viz_core.trace.torch_layers import tracker_for
@@ -107,7 +106,7 @@ def record(
     layers = tracker_for(torch_calls)
     trace.torch_mode = mode = None if layers is None else RecordingMode(trace, layers)
     try:
-        with trace.adopt(), outside_of_passes():
+        with trace.adopt():
             yield trace
         if mode is not None:
             mode.warn_of_missing(trace.sites)

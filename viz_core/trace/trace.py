@@ -239,7 +239,9 @@ class Trace:
         Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
         PyTorch (`torch_calls`), as each thread has its own modes of torch.
         """
-        with set_in_block(recorder, self), without_graphs(), self.torch_mode or nullcontext():
+        from viz_core.trace.passes import counting_passes  # which imports this module
+
+        with set_in_block(recorder, self), counting_passes(), without_graphs(), self.torch_mode or nullcontext():
             yield self
 
     def to(self, device: torch.device | str) -> "Trace":

@@ -6,6 +6,7 @@ import contextvars
 import functools
 import sys
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from tests.viz_core.hub.test_verify import output_error
 from viz_core.hub import instrument, verify
 from viz_core.hub.twins import Products
 from viz_core.trace import AttentionCall, intervene, record
-from viz_core.trace.passes import call_layer
+from viz_core.trace.passes import call_layer, named_sites
 from viz_core.trace.weights import packed_texts
 
 FAULTS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -201,8 +202,10 @@ def test_after_an_ended_pass_layers_have_their_own_names() -> None:
     model, layer = in_memory("bert"), nn.Linear(2, 2)
     instrument(model)
     handle = model.encoder.layer[1].register_forward_hook(interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        model(torch.ones(1, 5, dtype=torch.long), position_ids=torch.tensor([[0, 1, 2, 0, 1]]))
+    for block in (nullcontext(), record()):
+        with block, pytest.raises(KeyboardInterrupt):
+            model(torch.ones(1, 5, dtype=torch.long), position_ids=torch.tensor([[0, 1, 2, 0, 1]]))
+    assert {*named_sites(model).values()} == {"encoder.0.self", "encoder.1.self"}
     handle.remove()
     for block in (record(), intervene({})):
         with block:
