@@ -5,10 +5,12 @@ from typing import Any
 import streamlit as st
 
 from pages.home.gallery import chapter_card, mark_visited
+from serving.compute.turns import page_turns
 from ui.blocks.linked_sentences import compute, draw_sentences, recorded
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_link
+from ui.streamlit_internals.script_run import network
 from ui.widgets.controls import Controls
 
 
@@ -25,11 +27,12 @@ def linked(text: str) -> dict[str, Any]:
 @st.fragment  # another sentence changes nothing else
 def sentence() -> None:
     """Draw two sentences to point at, and the line to type one in."""
-    place = st.container(key="live-sentence")  # the sentence is typed below what it gives
-    with st.container(key="own-sentence"):
-        text = Controls(home.words).text("text", recorded()["text"], max_chars=200)
-    with place:
-        draw_sentences(home.words, linked(text))
+    with page_turns.turn(network()):
+        place = st.container(key="live-sentence")  # the sentence is typed below what it gives
+        with st.container(key="own-sentence"):
+            text = Controls(home.words).text("text", recorded()["text"], max_chars=200)
+        with place:
+            draw_sentences(home.words, linked(text))
 
 
 home = Frame("home")
