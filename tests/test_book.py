@@ -89,7 +89,7 @@ def test_a_book_exercise_is_a_prediction_decided_by_an_experiment(number: str) -
     assert exercise.name in _strings(exercise.chapter)  # the page puts the question,
     assert not exercise.shown or words.has(exercise.shown)  # and shows the result
     prediction = read_prediction(words(f"exercise.{exercise.name}"))
-    assert f"({number})" in prediction.question  # readers are told whose question it is
+    assert prediction.question.startswith(f"[{number.replace(', ', '.')}] ")  # readers are told whose question it is
     right = tuple(answer.mark == "x" for answer in prediction.answers)
     assert sum(right) == 1 if exercise.decide is None else right == exercise.decide()
 

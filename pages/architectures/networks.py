@@ -64,6 +64,8 @@ def _network(chapter: Chapter, inputs: SizeInputs, name: str, setting: str, narr
         connection_figure(name, inputs.first, inputs.last, sizes, inputs.words, labels, extra, narrow),
         bar=not narrow,
         on_click=lambda point: move_end(chapter, inputs, round(float(point["x"]))),
+        alt="network",
+        layer=labels[name],
         n=sizes.n,
         length=number(length),
         first=inputs.words[inputs.first],

@@ -31,18 +31,13 @@ def readout(chapter: Chapter, pooling: Pooling) -> None:
     weights, answer = fit.weights[0], float(fit.y_hat)
     values = {"query": f"{pooling.query:.2f}", "truth": f"{float(fit.truth):.4f}", "n": pooling.n}
     if np.isnan(answer):
-        chapter.text("readout.none", **values)
+        chapter.text("readout", answer=chapter.words("readout.none"), reached=0, **values)
         return
     heaviest = int(weights.argmax())
     reached = int((weights > 0).sum())
-    chapter.text(
-        "readout",
-        answer=f"{answer:.4f}",
-        reached=reached,
-        largest=f"{float(weights[heaviest]):.4f}",
-        key=f"{float(fit.x_train[heaviest]):.3f}",
-        **values,
-    )
+    largest = {"largest": f"{float(weights[heaviest]):.4f}", "key": f"{float(fit.x_train[heaviest]):.3f}"}
+    table = chapter.words("readout", answer=f"{answer:.4f}", reached=reached, **values)
+    st.markdown(f"{table}\n{chapter.words('readout.largest', **largest)}")
     if pooling.kernel == "gaussian" and reached < pooling.n:
         st.caption(chapter.words("too-small", missed=pooling.n - reached))
 

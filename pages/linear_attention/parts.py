@@ -132,6 +132,8 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
         )
         size: dict[str, Any] = {"rows": state.shape[0], "columns": state.shape[1], "count": state.numel()}
         chapter.figure(_by_keys("state", layer), figure, **size, **values)
+        if layer.overlapping:
+            chapter.guidance("state", **size, **values)
 
 
 def _by_keys(figure: str, layer: Layer) -> str:

@@ -19,7 +19,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.downloads import listing
 from ui.compute.models import evaluate
 from ui.text.head_names import head_link, head_place
-from ui.text.markdown import escape
+from ui.text.markdown import escape, join_sentences
 from ui.text.numbers import localised
 from ui.widgets.figure_style import Labels
 from ui.widgets.places import draw_places
@@ -290,7 +290,8 @@ def _about(chapter: Chapter, run: HubRun, sound: SoundFeatures) -> None:
     links = [head_link(CROSS, layer, head) for layer, head in sound.aligning[:_SPEECH_MAX_NAMED]]
     if len(sound.aligning) > _SPEECH_MAX_NAMED:
         links[-1] += " …"
-    chapter.text("aligning" if sound.aligning_named else "aligning-unnamed", heads=links)
+    heads = chapter.words("aligning" if sound.aligning_named else "aligning-unnamed", heads=links)
+    st.markdown(join_sentences([heads, chapter.words("aligning-times")]))
 
 
 def _choose(chapter: Chapter, request: HubRequest, words: Sequence[TimedWord]) -> int:

@@ -14,7 +14,7 @@ from pages.scoring_functions.figures import number_grid
 from pages.scoring_functions.parts import THE_ROW, row_names, shade_the_row
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
 from ui.chapter.chapter import Chapter
-from ui.text.markdown import escape
+from ui.text.markdown import escape, join_sentences
 from ui.text.numbers import localised
 from viz_core.lessons.scoring_functions.mask_variants import (
     MaskedSoftmax,
@@ -110,7 +110,8 @@ def _chosen_key(chapter: Chapter, keys: int) -> int:
 def _say_shape(chapter: Chapter, masked: MaskedSoftmax) -> None:
     kind = "none" if masked.valid_lens is None else ("row" if masked.valid_lens.dim() == 1 else "query")
     batch, queries, keys = masked.scores.shape
-    st.caption(chapter.words(f"shape.{kind}", batch=batch, queries=queries, keys=keys))
+    shape = chapter.words("shape", batch=batch, queries=queries, keys=keys)
+    st.caption(join_sentences([shape, chapter.words(f"shape.{kind}")]))
 
 
 def _say_empty(chapter: Chapter, masked: MaskedSoftmax) -> None:

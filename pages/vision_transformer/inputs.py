@@ -20,6 +20,7 @@ from serving.requests.shipped import ClassificationRequest
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model
 from ui.compute.pictures import LAB, classification, picture_model, read_picture, sample_picture
+from ui.text.markdown import join_sentences
 from ui.text.model_card import class_label
 from ui.text.translations import explain
 from ui.widgets.component import component
@@ -145,7 +146,8 @@ def _brought(chapter: Chapter, source: str) -> Picture | None:
     else:
         content = picture_file(chapter.words.label(source), key)
     if content is None:
-        st.caption(chapter.words(f"no-{source}"))
+        names = {"draw": ("no-draw",), "camera": ("private",), "upload": ("no-upload", "private")}[source]
+        st.caption(join_sentences(map(chapter.words, names)))
         return None
     try:
         return read_picture(content)

@@ -133,7 +133,7 @@ def permutation(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     """Compare predictions for shuffled patches with and without positions."""
     found = picture_inputs.found
     if not found.probabilities:
-        chapter.text("no-permutation", model=escape(picture_inputs.facts.title))
+        chapter.text("no-labels", model=escape(picture_inputs.facts.title))
         return
     seed = int(chapter.controls.number("order", 0, 999, 0))
     chapter.text("permutation")
@@ -223,7 +223,7 @@ def _lab(
     most = {join_sentences(title.split("<br>")): _strongest(chapter, values) for title, values in maps.items()}
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
     if not label:
-        chapter.text("no-relevance")
+        chapter.text("no-labels", model=escape(picture_inputs.facts.title))
     with chapter.claim_row("claims-lab"):
         wrong = broken == "columns"
         error = evaluate(picture_inputs.request, columns_divided, "max", discard) if wrong else read.row_error

@@ -17,13 +17,14 @@ import streamlit as st
 
 from ui.chapter.contents import all_chapters
 from ui.chapter.parts import Content
-from ui.text.markdown import after_label
+from ui.text.markdown import after_label, join_sentences
 from ui.text.words import Words, load_words
 from ui.widgets.choices import Marks, draw_choices
 from ui.widgets.component import component
 from ui.widgets.predictions import OnFigure, Prediction, Truth, draw_board, read_prediction
 
 _mount_why = component("why")
+_OF_BOOK = re.compile(r"\[([\d.]+)\.(\d+)\] *")  # before the text of an exercise of the book: [SECTION.NUMBER]
 
 
 class Exercises(Content):
@@ -113,7 +114,7 @@ class Exercises(Content):
         reason = ""
         if prediction.why and (self._explained or name) == name:
             self._explained, reason, prediction = name, prediction.why, replace(prediction, why="")
-        label = after_label(self.common("exercise"), prediction.question)
+        label = after_label(self.common("exercise"), self._with_source(prediction.question))
         with (
             st.expander(label, expanded=self._key(name) in st.query_params, key=key)
             if collapsed
@@ -123,6 +124,14 @@ class Exercises(Content):
                 st.markdown(label)
             yield prediction
             self._ask_why(name, reason)
+
+    def _with_source(self, question: str) -> str:
+        """Return the question; of an exercise of the book, after its number there."""
+        found = _OF_BOOK.match(question)
+        if found is None:
+            return question
+        source = self.common("exercise.book", section=found[1], number=found[2])
+        return join_sentences([source, question[found.end() :]])
 
     def _ask_why(self, name: str, reason: str) -> None:
         """Once the answer is there, draw a box for the reader's own sentence, and the reason, shown when compared."""

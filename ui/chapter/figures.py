@@ -35,6 +35,7 @@ class Figures(Content):
         on_click: Callable[[Point], None] | None = None,
         hide_answer: bool = False,
         words: Words | None = None,
+        alt: str = "",
         **values: object,
     ) -> None:
         """Draw a figure with its text alternative (`alt.NAME`) and guidance (`look.NAME`).
@@ -47,14 +48,14 @@ class Figures(Content):
             on_click: receives the clicked point before the page reruns; not with a deferred figure.
             hide_answer: whether the figure does not show its answer yet; then neither do its words.
             words: that describe it; the chapter's unless given.
+            alt: the name of its text alternative, where several figures share one.
         """
         words = words or self.words
-        key, alt = self.parts.unique_key(f"figure-{name}"), self._alt(words, name, values)
-        if hide_answer:
-            alt = self.common("sketch.kept-back")
+        key = self.parts.unique_key(f"figure-{name}")
+        text = self.common("sketch.kept-back") if hide_answer else self._alt(words, alt or name, values)
 
         def draw() -> None:
-            draw_chart(key, resolve(figure), alt, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
+            draw_chart(key, resolve(figure), text, f"{self.words.stem}-{name}", bar=bar, on_click=on_click)
 
         if callable(figure):
             self.parts.lazy(key, draw, height)

@@ -8,7 +8,7 @@ from typing import Any
 from ui.text.markdown import escape
 from ui.text.numbers import localised
 from ui.text.translations import device_name
-from ui.text.words import Words, load_words
+from ui.text.words import ENGLISH, Words, load_words
 from viz_core.pretrained import ModelCard
 
 
@@ -35,7 +35,8 @@ def model_licence(card: ModelCard) -> str:
 
 def licence_of(name: str, licence: str) -> str:
     """Return the licence of the model of this name; as given if there is no translation."""
-    return _translated("licence", name, licence)
+    shared = "tatoeba" if licence == load_words("common", ENGLISH)("licence.tatoeba") else name
+    return _translated("licence", shared, licence)
 
 
 def class_label(name: str) -> str:

@@ -27,7 +27,7 @@ __all__ = ["MapGroup", "ViewState", "attention_view"]
 _mount = component("attention_view")
 # What a map's numbers are called where they are not weights, and the words that name them.
 _QUANTITIES = {"carried": "share", "lengths": "length"}
-_WEIGHT_WORDS = ("weight", "bar_weight_linear", "bar_weight_sqrt", "bar_weight_log")
+_WEIGHT_WORDS = ("weight", "bar_weight")
 
 
 def attention_view(

@@ -11,7 +11,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.streamlit_internals.script_run import TabContainer
-from ui.text.markdown import escape
+from ui.text.markdown import escape, join_sentences
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
 from ui.widgets.query_param import Names, discard_out_of_range, in_address, is_infinite, is_same, is_truncated
@@ -234,7 +234,7 @@ class Controls:
         requested = st.query_params.get(key, "")
         value, refused = in_address(key, default, read, write, offered, lambda begin: widget(key, label, begin))
         if refused:
-            self._report_fallback("fallback", label, requested, (labels or self.option)(value))
+            self._report_fallback(label, requested, (labels or self.option)(value))
         return value
 
     def toggle(self, name: str, default: bool = False) -> bool:
@@ -298,13 +298,14 @@ class Controls:
             dropped = key not in st.query_params and not is_same(requested, value, self.option(value))
             if truncated or dropped:
                 limits = {} if allowed is None else {"low": f"{allowed[0]:,}", "high": f"{allowed[1]:,}"}
-                note = "fallback" if allowed is None else "fallback-whole" if truncated else "fallback-range"
-                self._report_fallback(note, label, requested, self.option(value), **limits)
+                advice = self.common(f"fallback-{'whole' if truncated else 'range'}", **limits) if limits else ""
+                self._report_fallback(label, requested, self.option(value), advice)
         return value
 
-    def _report_fallback(self, note: str, label: str, requested: str, shown: str, **limits: str) -> None:
+    def _report_fallback(self, label: str, requested: str, shown: str, advice: str = "") -> None:
         shown = shown or self.common("fallback-nothing")
-        (self._notes or st).caption(self.common(note, label=label, asked=escape(requested[:40]), shown=shown, **limits))
+        note = self.common("fallback", label=label, asked=escape(requested[:40]), shown=shown)
+        (self._notes or st).caption(join_sentences([note, advice]) if advice else note)
 
 
 def _without_binding(widget: Callable[..., float], label: str, *, key: str, bind: str) -> float:  # noqa: ARG001

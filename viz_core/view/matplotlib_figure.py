@@ -136,7 +136,7 @@ def grid_figure(
         names = [fill(view.words["head_short"], head=head + 1) for head in range(heads)]
         axes.set_xticks([j * (columns + _GAP) + (columns - 1) / 2 for j in range(heads)], names)
         axes.set_title(file_title(view, group, view.words["heads"]) if title is None else title, parse_math=False)
-        _add_scale(scale, mesh, view.words[f"bar_weight_{state.display.scale}"], ticks)
+        _add_scale(scale, mesh, _bar_label(view, state, "weight"), ticks)
         _fit(figure, [(axes, scale, None)])
     return figure
 
@@ -254,8 +254,12 @@ def _draw(view: View, state: ViewState, panel: Panel, axes: Axes, scale: Axes) -
             outline(i, i + 1, fill=False, edgecolor=_PINNED, linewidth=1.5, clip_on=False)
     axes.set_ylabel(words["queries"].replace("{label}", group.queries_label), parse_math=False)
     axes.set_xlabel(words["keys"].replace("{label}", group.keys_label), parse_math=False)
-    label = words[f"bar_{'difference' if panel.differs else 'weight'}_{display.scale}"]
-    _add_scale(scale, mesh, label, ticks)
+    _add_scale(scale, mesh, _bar_label(view, state, "difference" if panel.differs else "weight"), ticks)
+
+
+def _bar_label(view: View, state: ViewState, what: str) -> str:
+    label, scale = view.words[f"bar_{what}"], state.display.scale
+    return label if scale == "linear" else fill(view.words[f"bar_{scale}"], what=label)
 
 
 def _add_scale(axes: Axes, mesh: ScalarMappable, label: str, ticks: Sequence[float]) -> None:

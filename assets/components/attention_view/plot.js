@@ -142,9 +142,10 @@ export function barOf(/** @type {View} */ view, plot) {
   if (kind === "links" || (kind === "picture" && patches === "off" && !plot.cells.points)) return null;
   const paint = plot ? paintOf(view, plot.cells) : view.paints.weights;
   const what = plot?.cells.differs ? "difference" : "weight";
+  const bar = words.text(`bar_${what}`);
   return {
     label: words.text(what),
-    long: words.text(`bar_${what}_${scale}`),
+    long: scale === "linear" ? bar : words.text(`bar_${scale}`, { what: bar }),
     css: (part) => paint.css(Math.round(255 * part)),
     ticks: kind === "picture" ? endsOf(words, paint, peakOf(plot.cells)) : ticksOf(words, paint, TICKS[scale]),
   };
