@@ -13,11 +13,10 @@ from viz_core.torch_internals.refusals import in_graph, refuse_checkpoint, witho
 from viz_core.trace.arguments import described
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.output_edits import StateEdit
-from viz_core.trace.passes import counting_passes
+from viz_core.trace.passes import counting_passes, set_in_block
 from viz_core.trace.source import Projected
 from viz_core.trace.torch_edits import EditingMode
 from viz_core.trace.torch_layers import edits_of_call, tracker_for
-from viz_core.trace.trace import set_in_block
 from viz_core.trace.weights import TokenMask, text_positions
 
 

@@ -11,15 +11,15 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 from torch import Tensor, nn
 
 from viz_core.torch_internals.refusals import is_transformed
-from viz_core.trace.trace import set_in_block
 from viz_core.trace.weights import packed_texts, text_numbers
 
+Value = TypeVar("Value")
 _LAYER = re.compile(r"(?:^|\.)(?:block|encoder_layer_)?(\d+)\.")  # "layer.2.", "blks.block2.", "encoder_layer_2."
 _NUMBERED = re.compile(r"(\w+)\.(\d+)((?:\.\d+)*)")  # "encoder.2" of "encoder.2.self"
 
@@ -72,6 +72,16 @@ class _Pass:
 
 _passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
 _counted: ContextVar[bool] = ContextVar("counted", default=False)
+
+
+@contextmanager
+def set_in_block(variable: ContextVar[Value], value: Value) -> Iterator[None]:
+    """Set a context variable in this block, for this thread or task alone."""
+    token = variable.set(value)
+    try:
+        yield
+    finally:
+        variable.reset(token)
 
 
 @contextmanager

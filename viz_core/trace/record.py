@@ -15,11 +15,12 @@ from torch import Tensor, nn
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
 from viz_core.trace.empty import why_empty
 from viz_core.trace.intervene import refuse_edits
+from viz_core.trace.passes import set_in_block
 from viz_core.trace.source import Direct
 from viz_core.trace.states import state_kinds
 from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace, current_trace, recorder, set_in_block
+from viz_core.trace.trace import Trace, current_trace, recorder
 from viz_core.trace.weights import TokenMask, check_token_mask
 
 _stores_values: ContextVar[bool] = ContextVar("stores_values", default=False)

@@ -6,7 +6,7 @@ from collections.abc import Hashable, Iterator, Mapping
 from contextlib import contextmanager, nullcontext
 from contextvars import ContextVar
 from dataclasses import dataclass, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -15,23 +15,11 @@ from torch.overrides import TorchFunctionMode
 from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall
+from viz_core.trace.passes import counting_passes, set_in_block
 from viz_core.trace.source import Direct, Projected, Source, StoredTensors, with_texts
 from viz_core.trace.steps import Beams, join_steps
 from viz_core.trace.verification import Verification
 from viz_core.trace.weights import TokenMask
-
-Value = TypeVar("Value")
-
-
-@contextmanager
-def set_in_block(variable: ContextVar[Value], value: Value) -> Iterator[None]:
-    """Set a context variable in this block, for this thread or task alone."""
-    token = variable.set(value)
-    try:
-        yield
-    finally:
-        variable.reset(token)
-
 
 EMPTY_TRACE_HINT = (
     "record() sees a model of transformers after instrument(model), and plain PyTorch with record(torch_calls=model)"
@@ -239,8 +227,6 @@ class Trace:
         Or start it in a copy of the context, `contextvars.copy_context().run(model, ...)`; that does not record plain
         PyTorch (`torch_calls`), as each thread has its own modes of torch.
         """
-        from viz_core.trace.passes import counting_passes  # which imports this module
-
         with set_in_block(recorder, self), counting_passes(), without_graphs(), self.torch_mode or nullcontext():
             yield self
 
