@@ -63,11 +63,7 @@ TRAINERS = {
 
 
 def count(text: str) -> int:
-    """Parse a positive integer.
-
-    Raises:
-        ArgumentTypeError: if it is smaller than 1.
-    """
+    """Parse a positive integer."""
     if int(text) < 1:
         raise argparse.ArgumentTypeError(f"expected at least 1, got {text}")
     return int(text)

@@ -113,9 +113,6 @@ def train_classifier(
     Returns:
         The model with its averaged weights, and the state with the learning curve. Nothing is selected on the
         held-out pictures: they are for the curve alone.
-
-    Raises:
-        ValueError: if there is nothing to resume from, too few pictures to train on, or no start to learn from.
     """
     if config.teacher_share and start is None:
         raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
@@ -207,11 +204,7 @@ def accuracy(log_p: Float[Tensor, "n classes"], labels: Int[Tensor, " n"]) -> fl
 
 
 def hold_out(pictures: Pictures, config: ClassifierConfig) -> tuple[Pictures, Pictures]:
-    """Split the pictures into training pictures and `held_out` others, always the same ones.
-
-    Raises:
-        ValueError: if none would be left to train on.
-    """
+    """Split the pictures into training pictures and `held_out` others, always the same ones."""
     n = len(pictures.labels)
     if not 0 < config.held_out < n:
         raise ValueError(f"expected more than {config.held_out:,} pictures to train on and to hold out, got {n:,}")

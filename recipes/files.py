@@ -71,10 +71,6 @@ def fetch(url: str, path: Path, checksum: str, algorithm: str) -> bytes:
 
     Args:
         algorithm: "md5", "sha1" or "sha256", whichever its publisher gives.
-
-    Raises:
-        ValueError: if the file is not the one with this checksum.
-        OSError: if there is no file and none can be downloaded.
     """
     if path.exists():
         return _checked(path.name, path.read_bytes(), checksum, algorithm)

@@ -71,11 +71,7 @@ class TrainingCheckpoint:
     parts: dict[str, Any]
 
     def load(self, device: torch.device) -> dict[str, Any]:
-        """Load the state dicts into the parts, and return the stored state.
-
-        Raises:
-            ValueError: if there is nothing to resume from.
-        """
+        """Load the state dicts into the parts, and return the stored state."""
         if not self.path.exists():
             raise ValueError(f"nothing to resume from: {self.path} does not exist")
         content = torch.load(self.path, map_location=device, weights_only=True)
@@ -113,11 +109,7 @@ class RunOptions:
         self.out.mkdir(parents=True, exist_ok=True)
 
     def open(self, state_class: type[State], **parts: Any) -> tuple[TrainingCheckpoint, State]:
-        """Return the checkpoint of these parts, and the state: new, or restored with the parts.
-
-        Raises:
-            ValueError: if there is nothing to resume from.
-        """
+        """Return the checkpoint of these parts, and the state: new, or restored with the parts."""
         checkpoint = TrainingCheckpoint(self.out / "last.pt", parts)
         return checkpoint, state_class(**checkpoint.load(self.device)) if self.resume else state_class()
 

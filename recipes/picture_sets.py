@@ -67,23 +67,14 @@ class PictureSet:
 
 
 def load_fashion_mnist(folder: Path) -> PictureSplit:
-    """60,000 and 10,000 grey pictures of 28 x 28 pixels from four IDX files in `folder`, fetched where they lack.
-
-    Raises:
-        ValueError: if a file is not the published one.
-        OSError: if one is lacking and cannot be downloaded.
-    """
+    """60,000 and 10,000 grey pictures of 28 x 28 pixels from four IDX files in `folder`, fetched where they lack."""
     files = {name: fetch(FASHION_URL + name, folder / name, md5, "md5") for name, md5 in FASHION_MD5.items()}
     arrays = [read_idx(name, content) for name, content in files.items()]
     return PictureSplit(*(Pictures(x[:, None], y.long()) for x, y in (arrays[:2], arrays[2:])))
 
 
 def read_idx(name: str, content: bytes) -> UInt8[Tensor, "..."]:
-    """An array of bytes in IDX: two zeros, 8 for bytes, the number of axes, each axis's size, the values.
-
-    Raises:
-        ValueError: if it is anything else.
-    """
+    """An array of bytes in IDX: two zeros, 8 for bytes, the number of axes, each axis's size, the values."""
     try:
         raw = gzip.decompress(content)
     except (OSError, EOFError, zlib.error) as error:
@@ -100,10 +91,6 @@ def load_cifar10(folder: Path) -> PictureSplit:
     """Colour photographs of 32 x 32 pixels: from a copy as JPEG files in `folder`, or the public archive, fetched.
 
     The copy, cifar10-jpg.tar.xz, holds train/LABEL/NAME.jpg and test/LABEL/NAME.jpg; its test part is smaller.
-
-    Raises:
-        ValueError: if the archive is not the published one, or cannot be unpacked.
-        OSError: if there is none and none can be downloaded.
     """
     if (folder / CIFAR_COPY).exists():
         return _read_jpeg_archive(folder / CIFAR_COPY)

@@ -82,9 +82,6 @@ def spell(molecules: Sequence[tuple[Any, bool]], seed: int | None = None) -> Map
     Args:
         molecules: of RDKit, with map numbers, each with whether it is a product.
         seed: of another spelling: atoms in random order, reactants from the last to the first.
-
-    Raises:
-        ReactionError: if nothing is mapped, or two atoms of a side share a number.
     """
     from rdkit import Chem
 

@@ -71,9 +71,6 @@ def resumable_scan(
 
     Args:
         save: a file that grows with each text, from which an interrupted scan goes on.
-
-    Raises:
-        ValueError: if there is no text, `batch` is below 1, or `save` is of another scan.
     """
     settings = [model.card.name, model.card.revision, batch, worth, list(texts)]
     digest = hashlib.sha256(json.dumps(settings, default=_picture_digest).encode()).hexdigest()

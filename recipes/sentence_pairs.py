@@ -47,12 +47,7 @@ class Split(NamedTuple):
 
 
 def load_pairs(folder: Path) -> list[Pair]:
-    """Clean pairs from fra.txt, fra.txt.gz or fra-eng.zip in `folder`; the public archive is fetched if none is there.
-
-    Raises:
-        ValueError: if a file is cut short, or the archive is not the one whose checksum is known.
-        OSError: if there is no data and none can be downloaded.
-    """
+    """Clean pairs from fra.txt, fra.txt.gz or fra-eng.zip in `folder`, or the public archive."""
     return [pair for pair in map(_parse, read_text(folder).splitlines()) if pair.english and pair.french]
 
 
@@ -76,12 +71,7 @@ def group_references(pairs: Sequence[Pair]) -> dict[str, list[str]]:
 
 
 def read_text(folder: Path) -> str:
-    """The whole file, a pair a line, from fra.txt, fra.txt.gz or fra-eng.zip in `folder`, or the public archive.
-
-    Raises:
-        ValueError: if a file is cut short, or the archive is not the one whose checksum is known.
-        OSError: if there is no data and none can be downloaded.
-    """
+    """The whole file, a pair a line, from fra.txt, fra.txt.gz or fra-eng.zip in `folder`, or the public archive."""
     if (folder / "fra.txt").exists():
         return (folder / "fra.txt").read_text(encoding="utf-8")
     if (folder / "fra.txt.gz").exists():

@@ -82,9 +82,6 @@ def train_text_model(
     """Train a model on these sentences until its epochs or its minutes are used up.
 
     Writes last.pt, to resume from, and vocabulary.json into the folder of the run.
-
-    Raises:
-        ValueError: if there is nothing to resume from, or no sentence to train on or to validate with.
     """
     if not train or not validation:
         counts = f"{len(train)} and {len(validation)}"

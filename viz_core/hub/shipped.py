@@ -49,11 +49,7 @@ def load_shipped(name: str, device: torch.device) -> "ShippedHubModel":
 
 
 def as_hub_model(model: Translator | ImageClassifier, device: torch.device) -> "ShippedHubModel":
-    """Return a model in the project's own format as a hub model.
-
-    Raises:
-        HubError: if it is of another class.
-    """
+    """Return a model in the project's own format as a hub model."""
     name = model.card.name
     common = (model.model, device, _positions(model), False, contextlib.nullcontext())
     engine: ShippedKind

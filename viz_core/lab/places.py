@@ -141,9 +141,6 @@ def encode_places(
         strongest: the key that each query is mapped to.
         unclear: the runner-up of each query that is marked as unclear; -1 of the others.
         first_row: of the text's first token in maps of it on the same page, whose rows then choose places.
-
-    Raises:
-        ValueError: if there are other numbers of queries or keys.
     """
     expected = (len(drawing.places) - drawing.num_keys, drawing.num_keys)
     if weights.shape != expected:

@@ -91,10 +91,6 @@ def walk_translation(model: Translator, text: str, edits: Edits = ()) -> Walk:
     """Walk through a shipped Transformer that translates a text: the encoder, then the decoder over all its steps.
 
     The choices are those of the second half, where there are words to attend to.
-
-    Raises:
-        TextError: if the text is empty, too long, or wholly unknown.
-        ValueError: if an edit is not one of `Edits`.
     """
     with intervene(walk_edits(edits)):
         done = model.translate(text)
@@ -142,10 +138,6 @@ def walk_writing(
     """Walk through a Llama that continues a text: one pass over the text and what it wrote.
 
     Its mask is causal, so the first rows are those of each earlier step.
-
-    Raises:
-        HubError: if the text is empty or too long.
-        ValueError: if the model is not a decoder of Llama's form, or an edit is not one of `Edits`.
     """
     if not hasattr(model.network, "model") or not hasattr(model.network.model, "embed_tokens"):
         raise ValueError(f"walk_writing: expected a model of Llama's form, got {type(model.network).__name__}")

@@ -22,11 +22,7 @@ key that a query may not attend to, in all heads of that site."""
 
 
 def walk_edits(edits: Edits) -> dict[str, list[Edit]]:
-    """Return edits as `viz_core.trace.intervene` takes them.
-
-    Raises:
-        ValueError: if an edit is neither of the two, or a place in it is not a whole number.
-    """
+    """Return edits as `viz_core.trace.intervene` takes them."""
     made: dict[str, list[Edit]] = {}
     for name, site, *numbers in edits:
         places = [int(number) for number in numbers]

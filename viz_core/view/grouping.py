@@ -181,9 +181,6 @@ def weight_calls(what: object, cross: bool = False, is_batch: bool = False) -> t
             as zeros.
         cross: whether queries and keys are different sequences.
         is_batch: whether the first of four axes is known to be texts, not layers.
-
-    Raises:
-        ValueError: if what holds no weights, or their first axis may be layers.
     """
     layers: list[object] = []
     if hasattr(what, "shape"):

@@ -115,9 +115,6 @@ class RunSource:
         """Return code that carries the recording itself, queries and keys.
 
         Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
-
-        Raises:
-            ValueError: if the recording is larger than `MAX_BYTES`.
         """
         trace = Trace()
         for call in dict.fromkeys(call for group in groups for call in group.calls):
@@ -168,11 +165,6 @@ def saved_view(
         grid: a figure shows every head of the open kind instead, each a thumbnail.
         run_source: how a notebook makes the run again; without it the notebook carries the recording.
         default: what `viz_core.view` opens by itself after `run_source`.
-
-    Raises:
-        ValueError: if there is no such ending, the arguments do not fit it, the recording is larger than `MAX_BYTES`,
-            or the site would not show these maps.
-        ImportError: if figures are not installed.
     """
     if ending not in (".html", ".ipynb", *_FIGURES):
         raise ValueError(f"path: expected a name that ends in .html, .ipynb, {', '.join(_FIGURES)}, got {ending!r}")

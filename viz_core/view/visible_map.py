@@ -45,11 +45,7 @@ class VisibleMap:
 def visible_map(
     group: MapGroup, state: ViewState, most: int = MAX_CELLS, block: tuple[Positions, Positions] = (None, None)
 ) -> VisibleMap:
-    """The map that is open, or a block of it; without one that it is compared with.
-
-    Raises:
-        ValueError: if the block names positions that are not there, none, or some that are too far apart.
-    """
+    """The map that is open, or a block of it; without one that it is compared with."""
     merged = state.display.unit == "words"
     words = (group.query_words, group.key_words) if merged else (None, None)
     maps = ComputedMaps(group.calls, group.row, group.query_words, group.key_words)

@@ -297,9 +297,6 @@ def layout_of(config: Any, vocabulary: Collection[str]) -> Layout:
 
     Args:
         vocabulary: tokens that its tokenizer has.
-
-    Raises:
-        HubError: if the installed transformers lacks what its pictures need.
     """
     kind = config.model_type
     require_picture_code(kind)

@@ -209,11 +209,7 @@ def _find_weights(path: Path, name: str) -> tuple[Path, ...]:
 
 
 def read_shards(path: Path, index: str, name: str) -> tuple[Path, ...]:
-    """The files of a folder that an index of weights names.
-
-    Raises:
-        HubError: if one is missing, or the index names none.
-    """
+    """The files of a folder that an index of weights names."""
     places = read_json(path / index, name).get("weight_map")
     shards = sorted({str(place) for place in places.values()}) if isinstance(places, dict) else []
     names = {file.name for file in path.iterdir()}

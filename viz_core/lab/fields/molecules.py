@@ -27,10 +27,6 @@ def draw_molecules(smiles: str) -> list[dict[str, Any]]:
     Returns:
         For each molecule "product", whether it is behind ">>"; "atoms", a list of x, y (in bond lengths, y downwards)
         and label ("" for a carbon with bonds); "bonds", a list of first atom, second atom and order 1, 2 or 3.
-
-    Raises:
-        ImportError: without the extra "chemistry".
-        ReactionError: if RDKit takes a molecule for impossible.
     """
     require("chemistry", "rdkit")
     from rdkit import Chem, RDLogger
