@@ -28,6 +28,6 @@ for name in self_test.missing():
 app = st.App(
     "ui/app/main.py",
     routes=[*static_scripts.routes(), *index_page.routes()],
-    middleware=local_middleware(),
+    middleware=[index_page.front_end_files(), *local_middleware()],
     lifespan=background_lifespan(prepare),
 )

@@ -1,6 +1,6 @@
 """Scripts that browsers cache for good: the URL of each contains a digest of its content.
 
-A new version has another URL. Scripts are compressed once for all visitors.
+A new version has another URL. Scripts, Streamlit's among them, are compressed once for all visitors.
 """
 
 from __future__ import annotations
@@ -8,13 +8,17 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
+import mimetypes
+import re
 from dataclasses import dataclass
 from functools import lru_cache
+from pathlib import Path
 
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import Route
 
+from serving.http.access import App, Message, Receive, Send
 from viz_core.runtime.assets import ASSETS, reading
 from viz_core.view.components import COMPONENTS, read_component
 
@@ -87,3 +91,60 @@ def _answer(request: Request) -> Response:
     if packed:
         headers["Content-Encoding"] = "gzip"
     return Response(compressed(name) if packed else found.code, headers=headers, media_type="text/javascript")
+
+
+_NO_GAIN = (".woff2", ".png", ".gif")  # compressed already
+
+
+class FrontEndFiles:
+    """ASGI middleware that answers for the files of Streamlit's front end from memory.
+
+    A first visit loads a hundred of them. Streamlit looks each up on the disk and sends it from another thread, which
+    takes more of the interpreter's time than the page itself. All other requests it answers as before.
+
+    Args:
+        app: the next application.
+        folder: of the files, whose names contain digests.
+        path: of that folder in the address of the site.
+    """
+
+    def __init__(self, app: App, folder: Path, path: str) -> None:
+        self._app = app
+        self._paths = {f"{path}/{file.relative_to(folder).as_posix()}": file for file in folder.glob("*/*.*")}
+        self._address = re.compile(rf"{re.escape(path)}/[\w-]+/[^/]+$")
+        self._answers: dict[str, tuple[list[tuple[bytes, bytes]], bytes]] = {}
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        answer = self._answer(scope) if scope["type"] == "http" and scope["method"] == "GET" else None
+        if answer is None:
+            await self._app(scope, receive, send)
+            return
+        headers, body = answer
+        await send({"type": "http.response.start", "status": 200, "headers": headers})
+        await send({"type": "http.response.body", "body": body})
+
+    def _answer(self, scope: Message) -> tuple[list[tuple[bytes, bytes]], bytes] | None:
+        """Headers and body; None where Streamlit answers: other files, parts, known versions, no gzip."""
+        address = self._address.search(scope["path"])
+        if address is None or address[0] not in self._paths:
+            return None
+        given = dict(scope["headers"])
+        if b"range" in given or b"if-none-match" in given or b"gzip" not in given.get(b"accept-encoding", b""):
+            return None
+        if address[0] not in self._answers:
+            self._answers[address[0]] = _packed(self._paths[address[0]])
+        return self._answers[address[0]]
+
+
+def _packed(file: Path) -> tuple[list[tuple[bytes, bytes]], bytes]:
+    body = file.read_bytes()
+    headers = {
+        "Content-Type": mimetypes.guess_type(file.name)[0] or "application/octet-stream",
+        "Cache-Control": _CACHE_CONTROL,
+        "Vary": "Accept-Encoding",
+    }
+    if file.suffix not in _NO_GAIN:
+        headers["Content-Encoding"] = "gzip"
+        body = gzip.compress(body, compresslevel=6, mtime=0)
+    headers["Content-Length"] = str(len(body))
+    return [(name.lower().encode(), value.encode()) for name, value in headers.items()], body

@@ -12,11 +12,12 @@ from functools import lru_cache, partial
 
 import streamlit as st
 from starlette.convertors import StringConvertor, register_url_convertor
+from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 from starlette.routing import Route
 
-from serving.http.static_scripts import PLOTLY, script
+from serving.http.static_scripts import PLOTLY, FrontEndFiles, script
 from serving.process.background import start_background_work
 from ui.chapter.contents import all_pages, chapter_entries
 from ui.streamlit_internals.front_end import (
@@ -25,6 +26,7 @@ from ui.streamlit_internals.front_end import (
     NUMBERS_OF_PAGE,
     READ_LATER,
     SERVER_GONE,
+    STATIC_FILES,
     chunks,
     index_html,
 )
@@ -56,6 +58,11 @@ def routes() -> list[Route]:
         *(Route(f"{path}/{name}", partial(_answer, name)) for name in others for path in ("", "/{base:path}")),
         Route(f"/{base}/{{name:page}}" if base else "/{name:page}", partial(_answer, home)),
     ]
+
+
+def front_end_files() -> Middleware:
+    """Return the middleware that answers for the scripts and styles of Streamlit's front end."""
+    return Middleware(FrontEndFiles, STATIC_FILES, "/static")
 
 
 class _PageName(StringConvertor):

@@ -15,7 +15,7 @@ from serving.http.security_headers import SecurityHeaders
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from serving.http.websocket_gate import GateLimits, WebSocketGate
 from serving.settings import Settings
-from ui.app.index_page import index_page
+from ui.app.index_page import front_end_files, index_page
 from ui.chapter.contents import all_pages
 from ui.compute.slots import metrics
 from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
@@ -51,6 +51,7 @@ def hosted_middleware(allowed: Settings) -> list[Middleware]:
     )
     return [
         Middleware(SecurityHeaders, allowed.frame_ancestors, pages),
+        front_end_files(),
         Middleware(WebSocketGate, bounds, partial(Mailbox, limits), refused, public_sites(), identify),
         Middleware(
             UploadLimits,

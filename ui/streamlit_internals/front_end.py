@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from streamlit.testing.v1 import AppTest
 
 _STATIC = Path(st.__file__).parent / "static"
+STATIC_FILES = _STATIC / "static"
+"""The folder of scripts, styles and fonts, in folders by kind."""
 _IMPORTED = re.compile(r"""(?:from|import)["'`]\./([\w.-]+\.js)["'`]""")
 _HEAD = 4096  # characters of a script, in which its imports stand
 CONNECT_AT_ONCE = """<script>
@@ -121,18 +123,18 @@ def index_html() -> str:
 
 def has_chunk(name: str) -> bool:
     """Whether the front end has a script of this name, which is followed by a digest in that of its file."""
-    return any((_STATIC / "static" / "js").glob(f"{name}.*.js"))
+    return any((STATIC_FILES / "js").glob(f"{name}.*.js"))
 
 
 def chunks(names: Collection[str]) -> list[str]:
     """The files of these scripts and all that they import, without those that `index_html` names itself."""
     page, found = index_html(), dict[str, None]()
-    ahead = [path.name for name in names for path in (_STATIC / "static" / "js").glob(f"{name}.*.js")]
+    ahead = [path.name for name in names for path in (STATIC_FILES / "js").glob(f"{name}.*.js")]
     while ahead:
         name = ahead.pop(0)
         if name not in found and name not in page:
             found[name] = None
-            with (_STATIC / "static" / "js" / name).open(encoding="utf-8") as file:
+            with (STATIC_FILES / "js" / name).open(encoding="utf-8") as file:
                 ahead += _IMPORTED.findall(file.read(_HEAD))
     return list(found)
 

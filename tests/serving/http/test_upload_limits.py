@@ -25,7 +25,7 @@ from streamlit.runtime.uploaded_file_manager import UploadedFileRec
 
 from serving.http.access import Message, Refusals
 from serving.http.security_headers import SecurityHeaders, policy
-from serving.http.static_scripts import PLOTLY, PLOTLY_FILE, routes, script
+from serving.http.static_scripts import PLOTLY, PLOTLY_FILE, FrontEndFiles, routes, script
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from tests.serving.http.sockets import asynchronous
 from ui.streamlit_internals import sessions
@@ -280,6 +280,47 @@ def test_nothing_else_is_answered(client: TestClient, path: str) -> None:
     assert client.get(f"/{path}").status_code == 404
     with pytest.raises(ValueError, match="expected one of attention_view, chart, .*, plotly, .*, got 'nobody'"):
         script("nobody")
+
+
+@pytest.fixture
+def front_end(tmp_path: Path) -> TestClient:
+    """Two files in the folder that is served, one beside it, and a server that answers for all else."""
+    (tmp_path / "static" / "js").mkdir(parents=True)
+    for name, code in (("static/js/index.abc.js", b"code;" * 99), ("static/js/font.woff2", b"font"), ("own.js", b"no")):
+        (tmp_path / name).write_bytes(code)
+    inner = Starlette(routes=[Route("/{path:path}", lambda _: PlainTextResponse("inner"), methods=["GET", "HEAD"])])
+    return TestClient(FrontEndFiles(inner, tmp_path / "static", "/static"))
+
+
+def test_files_of_the_front_end_come_packed_from_memory(front_end: TestClient, tmp_path: Path) -> None:
+    for prefix in ("", "/base/chapter"):
+        answer = front_end.get(f"{prefix}/static/js/index.abc.js")
+        assert answer.content == b"code;" * 99
+        assert answer.headers["content-encoding"] == "gzip"
+        assert int(answer.headers["content-length"]) < 99
+        assert answer.headers["content-type"] in ("text/javascript", "application/javascript")
+        assert "immutable" in answer.headers["cache-control"]
+    font = front_end.get("/static/js/font.woff2")
+    assert (font.content, font.headers.get("content-encoding")) == (b"font", None)
+    (tmp_path / "static" / "js" / "index.abc.js").unlink()
+    assert front_end.get("/static/js/index.abc.js").content == b"code;" * 99
+
+
+@pytest.mark.parametrize(
+    ("path", "headers"),
+    [
+        ("own.js", {}),
+        ("static/js/..%2F..%2Fown.js", {}),
+        ("static/js/none.js", {}),
+        ("static/js/", {}),
+        ("static/js/index.abc.js", {"Accept-Encoding": "identity"}),
+        ("static/js/index.abc.js", {"Range": "bytes=0-3"}),
+        ("static/js/index.abc.js", {"If-None-Match": '"x"'}),
+    ],
+)
+def test_all_else_is_left_to_streamlit(front_end: TestClient, path: str, headers: dict[str, str]) -> None:
+    assert front_end.get(f"/{path}", headers=headers).text == "inner"
+    assert front_end.head(f"/{path}").text == ""
 
 
 def test_plotly_is_what_its_readme_says_and_pythons_own_version() -> None:
