@@ -1,4 +1,4 @@
-"""Figures of lookups: weights of a query, values in the plane, the book's diagrams."""
+"""Figures of lookups: weights of a query, the gradient of a lookup, every key looked up among all keys."""
 
 from __future__ import annotations
 
@@ -6,10 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 import plotly.graph_objects as go
-import torch
 from jaxtyping import Float
 from plotly.subplots import make_subplots
-from torch import Tensor
 
 from ui.text.numbers import localised
 from ui.text.words import current_language
@@ -138,35 +136,3 @@ def _escaped(names: Sequence[tuple[str, str]]) -> list[list[str]]:
 
 def _short(label: str) -> str:
     return label if len(label) <= MAX_LETTERS else f"{label[: MAX_LETTERS - 1]}…"
-
-
-Points = Float[Tensor, "points 2"]
-
-
-def convex_hull(points: Points) -> Float[Tensor, "corners 2"]:
-    """Corners of the smallest convex shape around the points, counter-clockwise (Andrew 1979, monotone chain).
-
-    Two corners where all points lie on a line, one where they are all the same.
-    """
-    if len(points) == 0:
-        raise ValueError("points: expected at least one, got none")
-    ordered = sorted({(float(x), float(y)) for x, y in points})
-    if len(ordered) == 1:
-        return torch.tensor(ordered, dtype=points.dtype)
-    lower, upper = _chain(ordered), _chain(ordered[::-1])
-    return torch.tensor(lower[:-1] + upper[:-1], dtype=points.dtype)
-
-
-def _chain(ordered: list[tuple[float, float]]) -> list[tuple[float, float]]:
-    """One side of the hull: a corner that does not turn left is not a corner."""
-    side: list[tuple[float, float]] = []
-    for point in ordered:
-        while len(side) > 1 and _turn(side[-2], side[-1], point) <= 0:
-            side.pop()
-        side.append(point)
-    return side
-
-
-def _turn(a: tuple[float, float], b: tuple[float, float], c: tuple[float, float]) -> float:
-    """Twice the area of the triangle a b c: positive if it turns left."""
-    return (b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])

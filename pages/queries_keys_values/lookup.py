@@ -17,6 +17,7 @@ from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from viz_core.lessons.queries_keys_values import (
     approximate_lookup,
+    copy_error,
     exact_lookup,
     first_weights,
     identity_error,
@@ -66,6 +67,14 @@ def weights_and_claims(
 def figure(chapter: Chapter, given: np.ndarray | None, pairs: Sequence[tuple[str, str]]) -> go.Figure:
     """Return the bars of the weights, without them if there are none."""
     return figures.weights_figure(given, pairs, chapter.words.group("figure"))
+
+
+def kinds_of_weights(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+    """Say where the sum of values can be, and check it where values are the rows of the identity matrix."""
+    chapter.text("plane")
+    given = soft_lookup([question.query], database.keys, question.temperature)[0]
+    with chapter.claim_row("plane-claims"):
+        chapter.claim("copies", copy_error(given), 0.0)
 
 
 def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:

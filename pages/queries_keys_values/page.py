@@ -4,8 +4,7 @@ from functools import partial
 
 import streamlit as st
 
-from pages.queries_keys_values import lookup, parts, weights_plane
-from pages.queries_keys_values.figures import convex_hull
+from pages.queries_keys_values import lookup, parts
 from pages.queries_keys_values.parts import (
     THE_ROW,
     is_answerable,
@@ -23,7 +22,6 @@ from viz_core.lessons.queries_keys_values import (
     soft_lookup,
     top_lookup,
     two_keys,
-    weights_of_case,
 )
 from viz_core.trace import attend, attention_weights
 
@@ -61,8 +59,6 @@ def code() -> None:
         two_keys,
         identity_lookup,
         letter_features,
-        weights_of_case,
-        convex_hull,
         attend,
     )
     if answerable:
@@ -77,12 +73,12 @@ of_the_table = {
     "ways": partial(lookup.other_lookups, chapter, database, question, hides_answer),
     "identity": partial(lookup.identities, chapter),
     "hard": partial(parts.hard_and_soft, chapter, database, question),
+    "plane": partial(lookup.kinds_of_weights, chapter, database, question),
 }
 chapter.deeper(
     {
         "motive": partial(chapter.text, "motive"),
         **(of_the_table if answerable else {}),
-        "plane": partial(weights_plane.section, chapter),
         "exercises": partial(parts.exercises, chapter),
         "code": code,
     }

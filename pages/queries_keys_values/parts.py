@@ -9,7 +9,6 @@ from functools import partial
 import numpy as np
 import streamlit as st
 from PIL import Image
-from torch import Tensor
 
 from pages.queries_keys_values import figures
 from pages.queries_keys_values.rows import edited_table
@@ -182,23 +181,6 @@ def exercises(chapter: Chapter) -> None:
     """Draw three of the book's exercises."""
     for name in ("search", "covariance", "gates"):
         chapter.exercise(name)
-
-
-FIRST_ROWS = (("0.5", "2", "0.2"), ("2.4", "2.4", "0.4"), ("3", "0.6", "0.3"), ("2", "1.6", "0.1"))
-
-
-@dataclass(frozen=True, eq=False)
-class Mixture:
-    """Values in the plane, the weights as typed, and the weights after the case's constraint."""
-
-    points: Tensor
-    typed: Tensor
-    weights: Tensor
-    case: str
-
-    @property
-    def output(self) -> Tensor:
-        return self.weights @ self.points
 
 
 _KEYS = tuple(key for key, _ in BOOK_DATABASE)

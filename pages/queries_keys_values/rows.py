@@ -1,9 +1,9 @@
-"""Editable tables whose rows are query parameters, so that a link shows the same table."""
+"""An editable table whose rows are query parameters, so that a link shows the same table."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
 import pandas as pd
@@ -11,11 +11,8 @@ import streamlit as st
 
 from ui.text.markdown import escape
 from ui.text.words import load_words
-from ui.widgets.component import component
 
 Rows: TypeAlias = list[list[str]]
-
-_mount = component("typed_rows")
 
 
 def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequence[Sequence[str]], most: int) -> Rows:
@@ -49,39 +46,6 @@ def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequ
     )
     cells = [["" if pd.isna(cell) else str(cell) for cell in row] for row in table.itertuples(index=False)]
     return _keep(key, [row for row in cells if any(cell.strip() for cell in row)], first)
-
-
-def typed_rows(
-    key: str,
-    label: str,
-    words: Mapping[str, object],
-    default: Sequence[Sequence[str]],
-    most: int,
-    find_bad: Callable[[Rows], list[tuple[int, int]]],
-) -> Rows:
-    """Rows of numbers to type, the last of each on a slider too; cells are returned as typed.
-
-    Args:
-        key: of the rows, in the address too.
-        label: what a note calls them.
-        words: what stands around them: columns, names, slider, add, remove; cell, which names a {column} of a {row};
-            low, high and step of the slider, and the decimal separator of its numbers.
-        most: rows there may be.
-        find_bad: the (row, column) of every cell to mark as wrong.
-    """
-    first = [list(row) for row in default]
-    held = _held(key)
-    message = (st.session_state.get(f"{key}-rows") or {}).get("rows")
-    if message is not None and message["turn"] > held["turn"]:  # the reader's move, which the address does not show yet
-        held["turn"] = message["turn"]
-        rows = [[str(cell) for cell in row] for row in message["rows"]]
-    elif held["rows"] is None or _address_changed(key, held):
-        rows = _rows_to_start_from(key, label, first, most, held["rows"] if message is None else None)
-    else:
-        rows = held["rows"]
-    data = {"rows": rows, "turn": held["turn"], "most": most, "fresh": first[0], "bad": find_bad(rows), **words}
-    _mount(key=f"{key}-rows", data=data, on_rows_change=lambda: None)
-    return _keep(key, rows, first)
 
 
 def read_rows(text: str, columns: int, most: int) -> Rows | None:

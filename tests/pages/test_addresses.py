@@ -26,7 +26,6 @@ FORMER: list[tuple[str, dict[str, str], dict[str, str]]] = [
     ("learning", {"l-source": "此時此地訓練一個"}, {"l-source": "own"}),
     ("learning", {"l-measure": "si mesmo"}, {"l-measure": "diagonal"}),
     ("position-embeddings", {"pe-break": "no-order"}, {"pe-break-order": "no-order"}),
-    ("queries-keys-values", {"qkv-break": "negative"}, {"qkv-break-plane": "negative"}),
     ("queries-keys-values", {"qkv-break": "not divided"}, {"qkv-break": "undivided"}),
     (
         "scoring-functions",

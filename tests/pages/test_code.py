@@ -190,7 +190,7 @@ def visible_texts(app: AppTest) -> Iterator[tuple[str, str]]:
             header, _ = unframe(component.bytes)
             words = header.get("words", {})
             yield from ((f"{name}{path}", text) for path, text in _strings(words))
-    for name in ("sketch", "drawing", "typed_rows", "present", "seen", "tour"):
+    for name in ("sketch", "drawing", "present", "seen", "tour"):
         for component in components(app, name):
             if component.bytes:
                 yield from ((f"{name}{path}", text) for path, text in _strings(json.loads(component.bytes)))

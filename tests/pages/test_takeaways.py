@@ -278,7 +278,7 @@ def wrong_input_still_maps(visits: Visits) -> bool:
 
 MEASURES: dict[str, tuple[Measure, Measure, Measure]] = {
     "queries-keys-values": (
-        claimed("queries-keys-values", "copies", "hull"),
+        claimed("queries-keys-values", "copies"),
         claimed("queries-keys-values", "sums", "average"),
         smallest_weight,
     ),

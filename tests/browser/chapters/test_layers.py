@@ -270,36 +270,3 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     expect_rest(page)
     sidebar.get_by_role("link", name="Queries, keys and values", exact=True).click()
     expect(answer(page, "Li → Muriel")).to_be_visible()
-
-
-def test_weights_are_typed_dragged_and_never_lost(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/queries-keys-values?qkv-open-plane=true")
-    card = page.locator(".st-key-card-plane")
-    expect(card.get_by_role("cell", name="(2.160, 1.700)")).to_be_visible()
-
-    weight = text_input(page, "weight, v1")
-    weight.fill("a lot")
-    expect(card.get_by_text("The weight of v1 is “a lot”, not a number")).to_be_visible()
-    expect(weight).to_have_value("a lot")
-    expect(weight).to_have_attribute("aria-invalid", "true")
-    weight.fill("1.2")  # of 2: convex weights 0.6, 0.2, 0.15, 0.05
-    expect(card.get_by_role("cell", name="(1.330, 1.850)")).to_be_visible()
-    expect(weight).to_have_attribute("aria-invalid", "false")
-
-    slider = page.get_by_role("slider", name="drag the weight, v2")
-    slider.focus()
-    slider.press("End")  # 2
-    expect(text_input(page, "weight, v2")).to_have_value("2")
-    slider.press("Home")  # -1, which a convex sum counts as 0
-    expect(card.get_by_text("0.750, 0.000, 0.188")).to_be_visible()
-    page.wait_for_url(re.compile("qkv-values="))
-    page.get_by_role("radio", name="any", exact=True).click()
-    expect(card.get_by_text("1.200, −1.000, 0.300, 0.100")).to_be_visible()
-
-    card.get_by_role("button", name="Add a value").click()
-    expect(text_input(page, "weight, v5")).to_be_focused()
-    card.get_by_role("button", name="Remove v1").click()
-    expect(text_input(page, "weight, v1")).to_have_value("−1")
-    expect(text_input(page, "weight, v5")).to_have_count(0)
-    rows = in_address(page, "qkv-values")
-    assert isinstance(rows, list)

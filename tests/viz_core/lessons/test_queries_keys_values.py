@@ -10,10 +10,8 @@ from hypothesis import strategies as st
 
 from viz_core.lessons.queries_keys_values import (
     BOOK_DATABASE,
-    CASES,
     approximate_lookup,
     beginning_distance,
-    cases_met,
     edit_distance,
     embed_words,
     exact_lookup,
@@ -26,7 +24,6 @@ from viz_core.lessons.queries_keys_values import (
     top_lookup,
     two_keys,
     uniform_error,
-    weights_of_case,
 )
 from viz_core.trace import record
 
@@ -125,39 +122,3 @@ def test_the_smallest_gradient_is_that_of_autograd() -> None:
     scores = similarity(["Li"], keys)[0].requires_grad_()
     jacobian = torch.autograd.functional.jacobian(lambda s: (s / 0.2).softmax(dim=0), scores)
     assert smallest_gradient("Li", keys, 0.2) == pytest.approx(float(jacobian.diagonal().min()), rel=1e-9)
-
-
-def f64(*values: float) -> torch.Tensor:
-    return torch.tensor(values, dtype=torch.float64)
-
-
-@pytest.mark.parametrize(
-    ("case", "raw", "expected"),
-    [
-        ("free", (-1, 3, 1), [-1, 3, 1]),
-        ("non-negative", (-1, 3, 1), [0, 3, 1]),
-        ("convex", (-1, 3, 1), [0, 0.75, 0.25]),
-        ("convex", (1e308, 1e308, 0), [0.5, 0.5, 0]),
-        ("one-hot", (2, 5, 5), [0, 1, 0]),
-        ("uniform", (-1, 3, 1), [1 / 3, 1 / 3, 1 / 3]),
-    ],
-)
-def test_by_hand(case: str, raw: tuple[float, ...], expected: list[float]) -> None:
-    numbers = f64(*raw)
-    torch.testing.assert_close(weights_of_case(numbers, case), f64(*expected))
-    assert tuple(numbers.tolist()) == raw
-
-
-@given(raw=st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=6), case=st.sampled_from(CASES))
-def test_what_a_case_makes_is_that_case(raw: list[float], case: str) -> None:
-    if case == "convex" and max(raw) <= 0:
-        with pytest.raises(ValueError, match="at least one positive weight, got none"):
-            weights_of_case(f64(*raw), case)
-    else:
-        assert case in cases_met(weights_of_case(f64(*raw), case))
-
-
-def test_refuses() -> None:
-    for bad in (f64(), f64(1, math.nan), f64(math.inf)):
-        with pytest.raises(ValueError, match="at least one finite number"):
-            weights_of_case(bad, "free")
