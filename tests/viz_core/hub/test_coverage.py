@@ -2,28 +2,21 @@
 
 from __future__ import annotations
 
-import contextlib
 import gc
 import re
 import warnings
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import nn
 
 from tests.viz_core.hub.architectures import ARCHITECTURES, TABLE, build, layers_by_config
-from tests.viz_core.hub.families import (
-    SIZES,
-    implementations,
-    in_memory,
-    inputs_of,
-)
+from tests.viz_core.hub.families import SIZES, implementations, in_memory, inputs_of
 from viz_core.hub import coverage, instrument, restore
-from viz_core.trace import Trace, find_sites, record
+from viz_core.trace import find_sites, record
 
 
 @pytest.mark.parametrize("architecture", sorted(ARCHITECTURES))
@@ -149,9 +142,6 @@ def test_a_layer_that_ran_unseen_is_named_after_the_recording() -> None:
             model[0](X)  # the other did not run
 
 
-LAYERS = ("decoder.0.self", "decoder.1.self")
-
-
 def test_a_forgotten_model_is_not_kept_alive() -> None:
     model = in_memory("gpt2")
     instrument(model)
@@ -189,28 +179,6 @@ def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
         assert implementations(model) == before
         with pytest.raises(ValueError, match="restore: expected"):
             restore(model)
-
-
-def test_threads_on_one_model() -> None:
-    """Each thread's recording is its own, also where its neighbour does not record."""
-    model = in_memory("llama")
-    instrument(model)
-    batches = [torch.randint(4, 390, (1, 4 + i)) for i in range(6)]
-
-    def run(i: int) -> tuple[Tensor, dict[str, Tensor]]:
-        listens = record() if i % 2 else contextlib.nullcontext(Trace())
-        with torch.no_grad(), listens as trace:
-            logits = model(batches[i % 6], use_cache=False).logits
-        return logits, {call.site: call.weights() for call in trace}
-
-    serial = [run(i) for i in range(6)]
-    with ThreadPoolExecutor(6) as threads:
-        parallel = list(threads.map(run, range(60)))
-    for i, (logits, maps) in enumerate(parallel):
-        expected, expected_maps = serial[i % 6]
-        assert torch.equal(logits, expected)
-        assert tuple(maps) == tuple(expected_maps) == (LAYERS if i % 2 else ())
-        assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
 
 
 @pytest.mark.parametrize("family", ["llama", "t5", "vit"])

@@ -1,11 +1,9 @@
-"""Heads edited while a model runs: each edit against its definition, what is not named, caches, threads, refusals."""
+"""Heads edited while a model runs: each edit against its definition, what is not named, patches, gates, caches."""
 
 from __future__ import annotations
 
 import pickle
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -208,27 +206,3 @@ def test_steps_with_a_cache_agree_with_the_recorded_pass(translator: Translator,
         found = translator.translate_all(texts, max_new_tokens=9, beam=beam)
     assert max(one.cache_error for one in found) < 1e-4
     assert any(one.log_probability != other.log_probability for one, other in zip(found, plain, strict=True))
-
-
-def test_eight_threads_with_interventions_of_their_own(shapes_unchecked: None) -> None:
-    """Unchecked, as it is called hundreds of times."""
-    model, X = MultiHeadAttention(16, 4), torch.randn(1, 5, 16)
-    changes = [[off(1)], [uniform(2)], [pattern(0, "first")], [sharpen(3, 0.2)], [off(0)], [off(2)], [off(3)]]
-    edits = [{}, *({"attention.0": change} for change in changes)]
-
-    @torch.inference_mode()
-    def run(number: int) -> Tensor:
-        with intervene(edits[number]):
-            return model(X, X, X)
-
-    expected = [run(number) for number in range(8)]
-    assert len({round(float(each.abs().sum()), 4) for each in expected}) == 8, "all differ"
-    together = threading.Barrier(8)
-
-    def work(number: int) -> bool:
-        together.wait()
-        return all(torch.equal(run(number), expected[number]) for _ in range(40))
-
-    with ThreadPoolExecutor(8) as threads:
-        assert all(threads.map(work, range(8)))
-    assert torch.equal(model(X, X, X), expected[0])

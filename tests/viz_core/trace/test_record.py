@@ -6,10 +6,8 @@ import contextlib
 import copy
 import pickle
 import re
-import sys
 import threading
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -109,40 +107,6 @@ def test_an_empty_recording_says_what_can_be_seen() -> None:
     with pytest.raises(KeyError, match="no site 'c' in this trace; it has none: .*" + advice):
         trace["c"]
     del gone
-
-
-def test_eight_threads_on_one_model_equal_serial_calls() -> None:
-    model = translator()
-    draw = torch.Generator().manual_seed(6)
-    inputs = [
-        (
-            torch.randint(0, 23, (1, 3 + i % 5), generator=draw),
-            torch.randint(0, 23, (1, 2 + i % 4), generator=draw),
-            torch.tensor([2 + i % 2]),
-        )
-        for i in range(20)
-    ]
-
-    def answer(i: int) -> tuple[Tensor, dict[str, Tensor]]:
-        source, target, valid_lens = inputs[i % len(inputs)]
-        with torch.no_grad(), record() as trace:
-            logits = model(source, target, valid_lens)
-        return logits, {call.site: call.weights() for call in trace}
-
-    serial = [answer(i) for i in range(len(inputs))]
-    interval = sys.getswitchinterval()
-    sys.setswitchinterval(1e-5)
-    try:
-        with ThreadPoolExecutor(8) as threads:
-            parallel = list(threads.map(answer, range(2 * len(inputs))))
-    finally:
-        sys.setswitchinterval(interval)
-    for i, (logits, maps) in enumerate(parallel):
-        expected_logits, expected_maps = serial[i % len(inputs)]
-        assert torch.equal(logits, expected_logits)
-        assert list(maps) == list(expected_maps)
-        assert all(torch.equal(maps[site], expected_maps[site]) for site in maps)
-    assert not torch.equal(serial[0][1]["encoder.0.self"], serial[5][1]["encoder.0.self"])
 
 
 @pytest.mark.parametrize("training", [False, True])

@@ -206,18 +206,6 @@ def test_static_keys() -> None:
     torch.testing.assert_close(trace["attention.0"].weights(), weights, atol=1e-6, rtol=0)
 
 
-def test_dropped_weights_are_recorded_before_they_are_dropped() -> None:
-    layer = nn.MultiheadAttention(8, 2, dropout=0.9, batch_first=True)
-    X = drawn(2, 5, 8)
-    with record(torch_calls=True) as trace:
-        _, dropped = layer(X, X, X, average_attn_weights=False)
-    weights = trace["attention.0"].weights()
-    assert (dropped == 0).any()
-    assert (weights > 0).all()
-    remaining = dropped != 0
-    torch.testing.assert_close(dropped[remaining], weights[remaining] / 0.1, atol=1e-5, rtol=1e-5)
-
-
 @pytest.mark.parametrize("need_weights", [False, True])
 @pytest.mark.parametrize("kind", ["padding", "boolean", "additive"])
 @pytest.mark.parametrize("differentiable", [False, True])

@@ -106,43 +106,6 @@ def test_the_fast_path_takes_any_number_of_a_mask_for_hidden() -> None:
     assert not trace["attention.0"].weights()[..., 3].any()
 
 
-@pytest.mark.parametrize("training", [False, True])
-@pytest.mark.parametrize("batch_first", [False, True])
-def test_encoder_and_decoder(training: bool, batch_first: bool) -> None:
-    torch.manual_seed(3)
-    model = nn.Transformer(D, HEADS, 2, 2, 24, dropout=0.0, batch_first=batch_first).train(training)
-    source, target = torch.randn(2, 5, D), torch.randn(2, 4, D)
-    if not batch_first:
-        source, target = source.transpose(0, 1), target.transpose(0, 1)
-    future = nn.Transformer.generate_square_subsequent_mask(4)
-
-    def run() -> Tensor:
-        return model(source, target, tgt_mask=future, tgt_is_causal=True)
-
-    with torch.set_grad_enabled(training):
-        plain = run()
-        with record(torch_calls=model) as trace:
-            output = run()
-    assert torch.equal(output, plain)
-    assert trace.sites == (
-        "encoder.0.self",
-        "encoder.1.self",
-        "decoder.0.self",
-        "decoder.0.cross",
-        "decoder.1.self",
-        "decoder.1.cross",
-    )
-    assert not trace["decoder.1.self"].weights().triu(diagonal=1).any()
-    layer, memory = model.decoder.layers[0], model.encoder(source)
-    seen = layer.norm1(target + layer.self_attn(target, target, target, attn_mask=future)[0])
-    for site, attention, inputs, mask in (
-        ("decoder.0.self", layer.self_attn, (target, target, target), future),
-        ("decoder.0.cross", layer.multihead_attn, (seen, memory, memory), None),
-    ):
-        expected = attention(*inputs, attn_mask=mask, average_attn_weights=False)[1]
-        torch.testing.assert_close(trace[site].weights(), expected.detach(), atol=1e-6, rtol=0)
-
-
 def test_a_decoder_is_known_by_its_type_where_its_place_does_not_tell() -> None:
     class Both(nn.Module):
         def __init__(self) -> None:
