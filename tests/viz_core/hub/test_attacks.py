@@ -43,14 +43,6 @@ def nobody(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(socket, "getaddrinfo", refuse_network)
 
 
-def loads_or_says_why(path: Path) -> None:
-    try:
-        message = load_hub(path, device="cpu").card.name
-    except HubError as error:
-        message = str(error)
-    assert "\n" not in message
-
-
 BILLION = 10**9
 TOO_MUCH = {
     "bert": "num_hidden_layers num_attention_heads num_labels vocab_size hidden_size intermediate_size "
@@ -179,18 +171,6 @@ def test_weights_that_lie(what: str, copy: Tiny, refused: Refused) -> None:
     refused(path)
 
 
-@pytest.mark.parametrize("file", ["config.json", "model.safetensors", "tokenizer.json"])
-def test_one_bit_turned_round_anywhere(file: str, copy: Tiny) -> None:
-    """A model, or a sentence; never anything else."""
-    path = copy("bert")
-    content = (path / file).read_bytes()
-    for place in torch.randint(0, 8 * min(len(content), 4000), (6,)).tolist():
-        spoiled = bytearray(content)
-        spoiled[place // 8] ^= 1 << (place % 8)
-        (path / file).write_bytes(spoiled)
-        loads_or_says_why(path)
-
-
 FIELDS = {
     "a kernel from elsewhere": {"attn_implementation": "kernels-community/flash-attn"},
     "the same, within": {"_attn_implementation": "kernels-community/flash-attn"},
@@ -216,15 +196,6 @@ def test_no_field_of_a_config_asks_a_network(what: str, copy: Tiny) -> None:
     with suppress(HubError):
         load_hub(path, device="cpu")
     assert not marker.exists()
-
-
-def test_a_chat_template_is_text(copy: Tiny) -> None:
-    path = copy("llama")
-    evil = "{{ ''.__class__.__mro__[1].__subclasses__() }}{% for x in range(10**9) %}x{% endfor %}"
-    config = json.loads((path / "tokenizer_config.json").read_text())
-    (path / "tokenizer_config.json").write_text(json.dumps({**config, "chat_template": evil}))
-    run = load_hub(path, device="cpu").run("hello", max_new_tokens=1)
-    assert run.trace
 
 
 @pytest.mark.parametrize("dtype", [torch.bool, torch.int8, torch.complex64, torch.float8_e8m0fnu])

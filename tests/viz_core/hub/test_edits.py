@@ -1,70 +1,15 @@
-"""Models in memory that write with a cache, edits in padded batches and beside learned sinks, and edits of states."""
+"""Edits of models that write with a cache, and beside learned sinks; and edits of states."""
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
-from tests.viz_core.hub.families import (
-    hybrid,
-    in_memory,
-    inputs_of,
-    output_of,
-)
+from tests.viz_core.hub.families import hybrid, in_memory, inputs_of
 from tests.viz_core.maps.test_contribution_shares import Lora
 from viz_core.hub import instrument
-from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import (
-    Trace,
-    gate,
-    intervene,
-    knock_out,
-    mean,
-    mean_outputs,
-    off,
-    patch,
-    pattern,
-    record,
-    uniform,
-    window,
-    zero,
-)
-
-
-@pytest.mark.parametrize("uncounted", [False, True])
-@pytest.mark.parametrize(("family", "cache"), [("gpt2", None), ("gemma2", "static"), ("t5", None)])
-def test_writing_with_a_cache(family: str, cache: str | None, uncounted: bool) -> None:
-    """Each step's rows are those of one pass over the whole, also of a cache that is written over at the next step."""
-    model = in_memory(family)
-    prompt = {name: each for name, each in inputs_of(model).items() if name != "decoder_input_ids"}
-    options = {"max_new_tokens": 4, "min_new_tokens": 4, "do_sample": False, "cache_implementation": cache}
-    if not model.config.is_encoder_decoder:  # such are padded at the left
-        prompt = {name: each.flip(-1) for name, each in prompt.items()}
-    expected = model.generate(**prompt, **options)
-    instrument(model)
-    without_counts = torch.inference_mode(uncounted)  # torch does not count there how often a tensor is written
-    with without_counts, record() as trace:
-        written = model.generate(**prompt, **options)
-    assert torch.equal(written, expected)
-    if model.config.is_encoder_decoder:
-        inputs, start = {**prompt, "decoder_input_ids": written}, 1
-    else:
-        mask = F.pad(prompt["attention_mask"], (0, 4), value=1)
-        places = (mask.cumsum(dim=1) - 1).clamp(min=0)
-        inputs, start = {"input_ids": written, "attention_mask": mask, "position_ids": places}, 9
-    with torch.no_grad(), record() as whole:
-        model(**inputs, use_cache=False)
-    weights = whole["decoder.1.self"].weights()
-    steps = [call.weights() for call in trace if call.site.split("@")[0] == "decoder.1.self"]
-    assert [step.shape[2] for step in steps] == [start, 1, 1, 1]
-    for row, step in enumerate(steps, start - 1):
-        width = min(step.shape[3], row + 1)
-        torch.testing.assert_close(step[:, :, -1, :width], weights[:, :, row, :width], atol=1e-5, rtol=0)
-        assert not step[:, :, -1, width:].any()
+from viz_core.trace import Trace, intervene, knock_out, patch, pattern, record, uniform, window, zero
 
 
 @pytest.mark.parametrize("family", ["gpt2", "llama", "marian", "t5"])
@@ -88,61 +33,6 @@ def test_places_are_counted_through_generation_with_a_cache(family: str) -> None
         cached, whole = logits(use_cache=True), logits(use_cache=False)
     torch.testing.assert_close(cached, whole, atol=1e-4, rtol=0)
     assert float((cached - plain).abs().max()) > 1e-3, "an edit that changes nothing would prove nothing"
-
-
-TEXT, LONG = 5, 9
-
-
-def batch(side: str) -> dict[str, Tensor]:
-    drawn = torch.randint(4, 190, (2, LONG), generator=torch.Generator().manual_seed(1))
-    real = torch.ones(2, LONG, dtype=torch.bool)
-    real[0] = torch.arange(LONG) >= LONG - TEXT if side == "left" else torch.arange(LONG) < TEXT
-    positions = (real.long().cumsum(dim=-1) - 1).clamp_min(0)
-    return {"input_ids": drawn.where(real, 0), "attention_mask": real.long(), "position_ids": positions}
-
-
-def alone(inputs: dict[str, Tensor]) -> dict[str, Tensor]:
-    real = inputs["attention_mask"][0].bool()
-    return {name: tensor[:1, real] for name, tensor in inputs.items()}
-
-
-def run(model: Any, inputs: dict[str, Tensor], edits: dict[str, Any]) -> tuple[Tensor, Any]:
-    with torch.no_grad(), intervene(edits), record(values=True) as trace:
-        return output_of(model(**inputs)), trace
-
-
-def edits_of(trace: Any, site: str) -> dict[str, Any]:
-    call = trace[site]
-    return {
-        "nothing": None,
-        "off": off(0),
-        "gate": gate([0, 1], torch.tensor([0.5, 2.0])),
-        "mean": mean(1, mean_outputs(call)),
-        "uniform": uniform(None),
-        "first": pattern(None, "first"),
-        "previous": pattern(1, "previous"),
-        "knock out": knock_out(None, key=0),
-        "window": window(None, 2, first=1),
-        "patch": patch(0, call.text(0), queries=slice(1, 3)),
-    }
-
-
-@pytest.mark.parametrize(("family", "side"), [("gpt2", "left"), ("bert", "right"), ("gemma2", "left")])
-def test_a_text_in_a_padded_batch_is_edited_and_measured_as_alone(family: str, side: str) -> None:
-    model = in_memory(family)
-    sites, inputs = instrument(model), batch(side)
-    real = inputs["attention_mask"][0].bool()
-    _, reference = run(model, inputs, {})
-    for name, edit in edits_of(reference, sites[0]).items():
-        chosen = {} if edit is None else {sites[0]: edit}
-        padded, trace = run(model, inputs, chosen)
-        expected, own = run(model, alone(inputs), chosen)
-        torch.testing.assert_close(padded[:1, real], expected, atol=1e-5, rtol=0, msg=lambda m, n=name: f"{n}: {m}")
-        for site in sites:
-            for found, wanted in zip(
-                measure_layer(trace[site]).fingerprints, measure_layer(own[site]).fingerprints, strict=True
-            ):
-                assert found == pytest.approx(wanted, abs=1e-5), (name, site)
 
 
 IDS = torch.tensor([[5, 6, 7, 8, 9, 10]])

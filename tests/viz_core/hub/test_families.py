@@ -289,13 +289,6 @@ def test_the_fused_kernel_is_what_runs(tiny_model: TinyModel, monkeypatch: pytes
             assert all(call["is_causal"] == (family == "llama") for call in calls)
 
 
-def test_grouped_queries_hold_fewer_bytes_than_they_show(tiny_model: TinyModel) -> None:
-    run = tiny_model("llama").run(TEXT, max_new_tokens=0)
-    n = len(run.tokens)
-    assert all(call.source.keys.shape[1] == 2 and call.num_heads == 4 for call in run.trace)
-    assert run.trace.nbytes == 2 * n * (4 + 2) * 8 * 4  # layers, tokens, query and key heads, width, float32
-
-
 @pytest.mark.parametrize("family", ["bert", "llama", "qwen3", "gemma2", "gpt-oss", "t5", "vit"])
 def test_the_softmax_of_what_the_terms_add_up_to_is_the_map(family: str, tiny_model: Callable[[str], HubModel]) -> None:
     """Rotated queries and keys, grouped ones, normed ones, a cap, learned sinks, a bias by bucket."""
