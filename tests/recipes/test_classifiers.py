@@ -14,13 +14,7 @@ from PIL import Image
 
 from recipes import classification as loop
 from recipes.__main__ import main
-from recipes.classification import (
-    ClassifierConfig,
-    Views,
-    hold_out,
-    most_on_one_key,
-    train_classifier,
-)
+from recipes.classification import ClassifierConfig, Views, hold_out, most_on_one_key, train_classifier
 from recipes.classifiers import CLASSIFIERS, continued, measure, when_it_ended
 from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
@@ -187,11 +181,7 @@ def test_a_broken_checkpoint_says_so(shipped: Shipped, tmp_path: Path, change: d
 
 
 def train(
-    out: Path,
-    config: ClassifierConfig,
-    resume: bool = False,
-    minutes: float | None = None,
-    start: ViT | None = None,
+    out: Path, config: ClassifierConfig, resume: bool = False, minutes: float | None = None, start: ViT | None = None
 ) -> tuple[ViT, TrainingState]:
     pictures, run = bars(160, 2), RunOptions(out, CPU, minutes, resume)
     return train_classifier(

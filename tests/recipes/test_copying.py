@@ -12,13 +12,7 @@ import pytest
 
 from recipes import copying
 from recipes.copying import Case, copying_cases, copying_section, measure_copying, reserved
-from recipes.pair_augmentation import (
-    Variations,
-    names_of,
-    number_words_of,
-    numbers_of,
-    vary,
-)
+from recipes.pair_augmentation import Variations, names_of, number_words_of, numbers_of, vary
 from recipes.sentence_pairs import Pair, Split
 from viz_core.pretrained import Translator
 from viz_core.pretrained.decoding import beam_search

@@ -21,28 +21,12 @@ from tokenizers import Tokenizer
 
 from recipes import picture_sets, sentence_pairs
 from recipes.picture_sets import CIFAR_LABELS, load_cifar10, load_fashion_mnist, read_idx
-from recipes.sentence_pairs import (
-    Pair,
-    as_json,
-    count_words,
-    load_pairs,
-    split_pairs,
-    train_tokenizer,
-)
+from recipes.sentence_pairs import Pair, as_json, count_words, load_pairs, split_pairs, train_tokenizer
 from tests.tiny_models import CORPUS, TOKENIZER
 from viz_core.maps.word_maps import word_numbers
 from viz_core.pretrained.familiarity import FEW, WordCounts
 from viz_core.pretrained.samples import held_out
-from viz_core.pretrained.tokenization import (
-    BOS,
-    EOS,
-    PAD,
-    UNK,
-    WORD_START,
-    SpecialTokens,
-    clean,
-    special_tokens,
-)
+from viz_core.pretrained.tokenization import BOS, EOS, PAD, UNK, WORD_START, SpecialTokens, clean, special_tokens
 
 TEXT = (
     "Go.\tVa\u202f!\tCC-BY 2.0 (France) Attribution: tatoeba.org\n"

@@ -27,13 +27,7 @@ from viz_core.pretrained.familiarity import FEW, word_counts
 from viz_core.tasks.film import load_film
 
 NAME = "transformer-en-fr"
-SMALL = {
-    "num_hiddens": 16,
-    "ffn_num_hiddens": 24,
-    "num_heads": 2,
-    "num_blks": 1,
-    "dropout": 0.1,
-}
+SMALL = {"num_hiddens": 16, "ffn_num_hiddens": 24, "num_heads": 2, "num_blks": 1, "dropout": 0.1}
 
 SMALL_GRU = {"embed_size": 16, "num_hiddens": 16, "num_layers": 2, "dropout": 0.1}
 

@@ -113,10 +113,7 @@ TENSORS: dict[str, Case] = {
     "pattern": (lambda what: pattern(1, what), {"what": torch.eye(3)}),
     "apply_rotary": (positional.apply_rotary, {"x": Q, "positions": torch.arange(5.0)}),
     "Rotary.rotate": (positional.Rotary().rotate, {"x": Q}),
-    "sinusoidal_rows": (
-        lambda positions: positional.sinusoidal_rows(positions, 8),
-        {"positions": torch.arange(5.0)},
-    ),
+    "sinusoidal_rows": (lambda positions: positional.sinusoidal_rows(positions, 8), {"positions": torch.arange(5.0)}),
     "relative_to_absolute": (positional.relative_to_absolute, {"scores": torch.randn(2, 3, 5)}),
     "t5_relative_position_bucket": (positional.t5_relative_position_bucket, {"relative_position": torch.arange(4)}),
     "PositionalEncoding": (positional.PositionalEncoding(8), {"X": X}),

@@ -63,13 +63,7 @@ def cosine(c: Counted, learned: dict[str, Tensor], Q: list[Numbers], K: list[Num
     return [[c.times(scale, c.inner(q, k)) for k in K] for q in Q]
 
 
-LOOPS: dict[str, Loop] = {
-    "dot": dot,
-    "scaled": scaled,
-    "general": general,
-    "additive": additive,
-    "cosine": cosine,
-}
+LOOPS: dict[str, Loop] = {"dot": dot, "scaled": scaled, "general": general, "additive": additive, "cosine": cosine}
 
 
 SHAPES = [(2, 3, 4, 5, 5), (1, 4, 2, 3, 3), (2, 3, 4, 5, 2), (1, 1, 3, 2, 6)]

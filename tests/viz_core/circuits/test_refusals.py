@@ -136,10 +136,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: ov_circuit(family("gpt2"), SITE, HEADS), "head: expected 0 to 3, got 4"),
     (lambda: ov_circuit(family("bart"), "decoder.9.self", 1), "site: expected one of encoder.0.self"),
     (lambda: ov_circuit(several_streams(), SITE, 1), "Gemma3nRotaryEmbedding, which needs more than positions"),
-    (
-        lambda: qk_circuit(with_instruments(quantised(in_memory("llama"))), SITE, 1),
-        "got one that normalises or rounds",
-    ),
+    (lambda: qk_circuit(with_instruments(quantised(in_memory("llama"))), SITE, 1), "got one that normalises or rounds"),
     (lambda: tokens(made("bert-fills")[0], "encoder.0.self"), "at most a norm before one output layer"),
     (lambda: tokens(family("vit"), "encoder.0.self"), "expected a table of tokens 32 wide"),
     (

@@ -250,9 +250,7 @@ def test_edits_reach_the_rule(model: Any) -> None:
     before, weights = head_outputs(call), call.weights()
     means = mean_outputs(call)
     patched = patch(3, linear(trace)[0], "output", queries=[2])
-    edits = {
-        call.site: [off(0), gate(1, 0.5), mean(2, means), patched, knock_out(1, query=10, key=4)],
-    }
+    edits = {call.site: [off(0), gate(1, 0.5), mean(2, means), patched, knock_out(1, query=10, key=4)]}
     with Spy(model) as spy:
         passed(model)
         plain = spy.outputs[call.site]

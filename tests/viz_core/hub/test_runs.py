@@ -166,14 +166,9 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"text": "the cat", "max_tokens": 3}, "4 tokens; at most 3 are allowed"),
     ],
     "roberta": [({"text": "t" * 100}, "the model takes at most 63")],
-    "gpt2": [
-        ({"text": ""}, "nothing to read"),
-        ({"text": "a", "target": ""}, "nothing to write"),
-    ],
+    "gpt2": [({"text": ""}, "nothing to read"), ({"text": "a", "target": ""}, "nothing to write")],
     "marian": [({"text": "a", "target": "zq " * 100}, "the model takes at most 64")],
-    "vit": [
-        ({"image": PICTURE, "text": "a"}, "takes a picture"),
-    ],
+    "vit": [({"image": PICTURE, "text": "a"}, "takes a picture")],
     "clip": [
         ({"text": " ", "image": PICTURE}, "nothing to read"),
         ({"text": TEXT * 9, "image": PICTURE}, "at most 24"),

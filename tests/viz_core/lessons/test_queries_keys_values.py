@@ -63,10 +63,7 @@ def test_soft_lookup_goes_through_the_one_door() -> None:
 
 
 @settings(max_examples=30)
-@given(
-    words=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6),
-    temperature=st.floats(0.01, 1000),
-)
+@given(words=st.lists(st.text(min_size=1, max_size=8), min_size=1, max_size=6), temperature=st.floats(0.01, 1000))
 def test_rows_sum_to_one_for_any_words(words: list[str], temperature: float) -> None:
     weights = soft_lookup(words, words, temperature)
     torch.testing.assert_close(weights.sum(dim=1), torch.ones(len(words), dtype=torch.float64))

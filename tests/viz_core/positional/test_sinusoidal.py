@@ -174,10 +174,7 @@ def test_each_batch_row_may_have_its_own_positions(interleaved: bool) -> None:
 @pytest.mark.parametrize("theta", [10000.0, 500000.0])
 def test_half_split_is_llama(theta: float) -> None:
     config = LlamaConfig(
-        hidden_size=32,
-        num_attention_heads=4,
-        head_dim=8,
-        rope_parameters={"rope_type": "default", "rope_theta": theta},
+        hidden_size=32, num_attention_heads=4, head_dim=8, rope_parameters={"rope_type": "default", "rope_theta": theta}
     )
     q, k = randn(2, 4, 10, 8, dtype=torch.float32), randn(2, 2, 10, 8, seed=1, dtype=torch.float32)
     positions = torch.stack([torch.arange(10), torch.arange(50, 60)])

@@ -92,13 +92,7 @@ CASES: dict[str, tuple[tuple[Tensor, ...], dict[str, Any]]] = {
     "soft cap": (tensors(), {"softcap": 0.5}),
     "soft cap and everything": (
         tensors(key_heads=2),
-        {
-            "bias": random_bias(1, H, Q, K),
-            "mask": with_an_empty_row(),
-            "causal": True,
-            "scale": 0.7,
-            "softcap": 1.5,
-        },
+        {"bias": random_bias(1, H, Q, K), "mask": with_an_empty_row(), "causal": True, "scale": 0.7, "softcap": 1.5},
     ),
 }
 

@@ -148,10 +148,7 @@ class Block(nn.Module):
 @pytest.mark.parametrize("head", [Head, Attention])
 def test_plain_layers_that_are_not_known(head: type[nn.Module]) -> None:
     model = nn.Sequential(Block(head())) if head is Head else Block(head())
-    with (
-        pytest.warns(UserWarning, match=rf"nothing was.*inner \({head.__name__}\)"),
-        record(torch_calls=model),
-    ):
+    with pytest.warns(UserWarning, match=rf"nothing was.*inner \({head.__name__}\)"), record(torch_calls=model):
         model(torch.randn(1, 4, 8))
 
 

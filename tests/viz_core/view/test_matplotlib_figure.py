@@ -138,14 +138,7 @@ def test_every_head_is_drawn_as_one_figure(tmp_path: Path) -> None:
     AttentionView([group], START).save(path, grid=True)
     cairosvg.svg2png(path.read_bytes())
     caption = " ".join("".join(ET.parse(path).getroot().itertext()).split())
-    wanted = [
-        "Cross · All heads",
-        "L1",
-        "L2",
-        "h3",
-        "Model: some-model, revision 1a2b.",
-        "colour: square root",
-    ]
+    wanted = ["Cross · All heads", "L1", "L2", "h3", "Model: some-model, revision 1a2b.", "colour: square root"]
     assert [text for text in wanted if text not in caption] == []
     with pytest.raises(ValueError, match="grid: a page or notebook holds every head as it is"):
         AttentionView([group], START).save(tmp_path / "heads.html", grid=True)
