@@ -3,7 +3,6 @@
 from functools import partial
 
 from pages.architectures.figures import shortest_path
-from pages.architectures.network_figure import connection_figure
 from pages.architectures.networks import ANSWERS, BREAKS, WINDOWED, main_figure, more_networks
 from pages.architectures.parts import curves, pairs, self_attention, shuffle, size_inputs, table, timing
 from ui.chapter.chapter import Chapter
@@ -49,11 +48,7 @@ def code() -> None:
         shuffled_residual,
         measure,
     )
-    names = chapter.words.group("figure")
-    chapter.downloads(
-        {f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED},
-        figure=lambda: connection_figure("dilated", inputs.first, inputs.last, inputs.drawn, inputs.words, names),
-    )
+    chapter.downloads({f"path_{name}": partial(path_matrix, name, inputs.drawn) for name in WINDOWED})
 
 
 chapter = Chapter("architectures")

@@ -4,7 +4,6 @@ from functools import partial
 
 import streamlit as st
 
-from pages.attention_pooling.figures import fit_figure
 from pages.attention_pooling.fit import data, in_numbers, picture
 from pages.attention_pooling.parts import (
     CURVE_QUERIES,
@@ -14,7 +13,6 @@ from pages.attention_pooling.parts import (
     every_kernel,
     in_the_plane,
     kernels,
-    labels,
     learning,
     widths,
 )
@@ -93,10 +91,8 @@ def code() -> None:
         learn_width,
         shares,
     )
-    fit, at_query = pooling.fit(CURVE_QUERIES), pooling.at_query()
-    figure = fit_figure(fit, pooling.query, float(at_query.y_hat), at_query.weights[0], labels(chapter))
     of_curve = [chapter.words(f"download.{name}") for name in ("query", "truth", "fit")]
-    chapter.downloads(data(fit), figure=figure, columns=of_curve)
+    chapter.downloads(data(pooling.fit(CURVE_QUERIES)), columns=of_curve)
 
 
 chapter.deeper(

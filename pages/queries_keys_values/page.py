@@ -63,9 +63,8 @@ def code() -> None:
     )
     if answerable:
         weights = lookup.weights(database, question).numpy()
-        figure = lookup.figure(chapter, weights, database.pairs)
         columns = [chapter.words("figure.weight")]
-        chapter.downloads({"lookup": weights}, figure=figure, rows=database.keys, columns=columns, corner="lookup")
+        chapter.downloads({"lookup": weights}, rows=database.keys, columns=columns, corner="lookup")
 
 
 of_the_table = {

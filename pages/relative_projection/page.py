@@ -8,7 +8,6 @@ from pages.relative_projection.parts import (
     proof,
     residuals_of,
     rotation,
-    rotation_of,
     sources,
 )
 from ui.chapter.chapter import Chapter
@@ -37,8 +36,7 @@ def code() -> None:
         relative_projection, sinusoidal_rows, proof_lines, projection_residual, rotation_spread, rounding_bound
     )
     chapter.downloads(
-        {"matrix": lambda: move.matrix().double().numpy(), "residual": lambda: residuals_of(move).numpy()},
-        figure=lambda: rotation_of(chapter, move),
+        {"matrix": lambda: move.matrix().double().numpy(), "residual": lambda: residuals_of(move).numpy()}
     )
 
 

@@ -3,7 +3,7 @@
 from pages.scoring_functions.parts import debugger, gaussian, output_diagram, sentences, toy
 from pages.scoring_functions.scaling import scaling
 from pages.scoring_functions.scores import scoring_functions, sentence_weights, words
-from pages.scoring_functions.softmax import claims, masked_softmax_card, weights_picture
+from pages.scoring_functions.softmax import claims, masked_softmax_card
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
 from viz_core.attention.scores import batch_product
@@ -38,8 +38,7 @@ def mask() -> None:
     claims(chapter, masked, runs)
     if masked is not None:
         arrays = {"weights": masked.weights, "scores": masked.scores, "gradient": masked.gradient}
-        figure = weights_picture(chapter, masked)
-        chapter.downloads({name: array.numpy() for name, array in arrays.items()}, figure=figure)
+        chapter.downloads({name: array.numpy() for name, array in arrays.items()})
 
 
 def book_exercises() -> None:

@@ -50,18 +50,6 @@ def error_heatmap(errors: Table, labels: Labels) -> Heatmap:
     return replace(signed_heatmap(errors[:MAP_POSITIONS], labels["position"], labels["dimension"]), digits=9)
 
 
-def table_figure(table: Table, labels: Labels) -> go.Figure:
-    """The whole table as a plotly figure, for the download."""
-    figure = traces.cells(
-        go.Figure(),
-        table.float().numpy(),
-        hover=f"{labels['position']} %{{y}} · {labels['dimension']} %{{x}}: %{{z:.6f}}",
-        limit=1,
-        showscale=True,
-    )
-    return lay_out(figure, labels["dimension"], labels["position"], height=640, yaxis={"autorange": "reversed"})
-
-
 def similarity_heatmap(table: Table, labels: Labels) -> Heatmap:
     """p_i . p_j of the first positions, in colours that span what occurs."""
     rows = table[:MAP_POSITIONS]

@@ -7,7 +7,7 @@ from functools import partial
 import streamlit as st
 import torch
 
-from pages.sinusoidal_encoding.figures import Table, table_figure
+from pages.sinusoidal_encoding.figures import Table
 from pages.sinusoidal_encoding.parts import ANSWERS, WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.sinusoidal_encoding import (
@@ -75,7 +75,6 @@ def library(now: Shown) -> None:
             "wavelengths": lambda: wavelengths(d, now.base).numpy(),
             "similarity": lambda: similarity_by_offset(now.table).numpy(),
         },
-        figure=lambda: table_figure(now.table, chapter.words.group("figure")),
     )
 
 

@@ -22,7 +22,7 @@ from hypothesis.extra import numpy as arrays
 
 from tests.pages.reading import decode_chart
 from tests.viz_core.hostile import FORMULAS, MARKUP
-from ui.chapter.downloads import archive, array_csv, html_page, listing, table_csv
+from ui.chapter.downloads import archive, array_csv, listing, table_csv
 from ui.text.words import stem_of
 from ui.widgets.chart import encode_chart, height_of
 from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, ranged_heatmap, signed_heatmap, to_pixels
@@ -189,19 +189,6 @@ def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
     assert opened["y"].tolist() == [1234.25]
 
 
-def test_a_figure_s_page_names_its_language_and_writes_numbers_in_it() -> None:
-    heatmap = go.Heatmap(
-        z=np.array([[2e-7, 0.5]]), text=[["2e-07", "0.50"]], texttemplate="%{text}", hovertemplate="%{x}: %{z:.2g}"
-    )
-    made = html_page(go.Figure(heatmap), "título", "pt-BR").decode()
-    assert '<html lang="pt-BR">' in made
-    assert "<title>título</title>" in made
-    drawn = made.split("Plotly.newPlot(")[-1]
-    assert r'"text":[["2 \u00d7 10\u207b\u2077","0,50"]]' in drawn
-    assert r'"hovertext":[["2 \u00d7 10\u207b\u2077","0,5"]]' in drawn
-    assert '"separators":",."' in drawn
-
-
 def test_arrays_come_back_as_they_were() -> None:
     with np.load(io.BytesIO(archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
         np.testing.assert_array_equal(saved["a"], np.eye(2))
@@ -217,18 +204,6 @@ def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
     assert read(listing({text: [text, inside]})) == [[f"'{text}"], [f"'{text}"], [inside]]
     numbers = read(table_csv(pd.DataFrame({"token": [text, "a=b"], "weight": [-1.0, 0.5]})))
     assert numbers[1:] == [[f"'{text}", "-1.0"], ["a=b", "0.5"]]
-
-
-@pytest.mark.attack("exports")
-@pytest.mark.parametrize("text", MARKUP)
-def test_a_chapters_figure_says_it_and_does_nothing(text: str) -> None:
-    def page(text: str) -> str:
-        bars = go.Figure(go.Bar(x=[text, "b"], y=[1, 2], name=text, hovertext=[text, text]))
-        return html_page(bars.update_layout(title=text), text).decode()
-
-    made = page(text)
-    assert made.count("<script") == page("x").count("<script")
-    assert "<img src=x" not in made
 
 
 @pytest.mark.attack("exports")

@@ -1,8 +1,7 @@
-"""The downloads of a page: its arrays as NPZ and CSV, tables as CSV, and its figure as HTML."""
+"""The downloads of a page: its arrays as NPZ and CSV, and tables as CSV."""
 
 from __future__ import annotations
 
-import html
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -12,17 +11,13 @@ from typing import Any
 
 import numpy as np
 import pandas as pd  # imported before any page runs: plotly fails in a thread while another thread is importing pandas
-import plotly.graph_objects as go
 import streamlit as st
 
-from serving.http.static_scripts import PLOTLY_FILE
 from ui.chapter.parts import Deferred, resolve
 from ui.compute.slots import run_in_slot
 from ui.text.markdown import unescape
 from ui.text.numbers import separators
 from ui.text.words import Words
-from ui.widgets.chart import figure_with_separators
-from viz_core.runtime.assets import reading
 
 _LINE = "\r\n"  # RFC 4180; with it pandas quotes a cell that contains either character
 _FORMULA, _NUMBER = re.compile(r"[=+\-@\t\r]"), re.compile(r"[+-]?[\d.]+(e[+-]?\d+)?")
@@ -90,19 +85,6 @@ def archive(arrays: Mapping[str, np.ndarray]) -> bytes:
     return buffer.getvalue()
 
 
-def html_page(figure: go.Figure, title: str, language: str = "en") -> bytes:
-    """Return a figure as an HTML page that needs no network, with numbers in the format of a language."""
-    numbers = separators(language)
-    copy = go.Figure(figure_with_separators(figure, numbers)).update_layout(template="plotly_white", separators=numbers)
-    for axes in (copy.select_xaxes(), copy.select_yaxes()):
-        for axis in axes:  # as on the page (assets/components/chart/theme.js)
-            axis.update(exponentformat=axis.exponentformat or "none", separatethousands=True)
-    document = copy.to_html(include_plotlyjs=False)
-    with reading(PLOTLY_FILE):
-        head = f"<head><title>{html.escape(title)}</title><script>{PLOTLY_FILE.read_text('utf-8')}</script>"
-    return document.replace("<html>", f'<html lang="{language}">', 1).replace("<head>", head, 1).encode()
-
-
 class DownloadButtons:
     """The download buttons of one page; each file is made when it is requested, in a slot."""
 
@@ -113,13 +95,12 @@ class DownloadButtons:
         self,
         arrays: Mapping[str, Deferred[np.ndarray]],
         *,
-        figure: Deferred[go.Figure] | None = None,
         rows: Sequence[str] | None = None,
         columns: Sequence[str] | None = None,
         corner: str = "corner",
         tables: Mapping[str, Callable[[], pd.DataFrame]] = MappingProxyType({}),
     ) -> None:
-        """Draw a button for all arrays as NPZ, the first one as CSV, and the figure as a page of its own.
+        """Draw a button for all arrays as NPZ, and for the first one as CSV.
 
         Args:
             arrays: by name; at least one.
@@ -139,12 +120,6 @@ class DownloadButtons:
             )
             for name, make in tables.items():
                 self.table(name, make)
-            if figure is not None:
-                self._button(
-                    "html",
-                    lambda: html_page(resolve(figure), self.words.title, language),
-                    "text/html",
-                )
 
     def table(self, name: str, make: Callable[[], pd.DataFrame]) -> None:
         """Draw a button, `download-table.NAME`, for a table as CSV, with its columns named by `csv-column.COLUMN`."""

@@ -62,23 +62,18 @@ def encode_chart(figure: go.Figure, separators: str = ENGLISH, **about: Any) -> 
     Args:
         separators: of its numbers, before the first decimal and between thousands.
     """
-    sections, header = Sections(), figure_with_separators(figure, separators)
-    if separators != ENGLISH:
-        header["layout"]["separators"] = separators
-    meta = figure.layout.meta
-    shape = {"square": True} if meta == SQUARE else {"parts": meta} if isinstance(meta, dict) else {}
-    return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
-
-
-def figure_with_separators(figure: go.Figure, separators: str) -> dict[str, Any]:
-    """Return a figure's data, layout without its template, and frames, with the numbers of its texts rewritten."""
     header: dict[str, Any] = {
         "data": [_with_hover_texts(trace.to_plotly_json()) for trace in figure.data],
         "layout": figure.layout.to_plotly_json(),
         "frames": [each.to_plotly_json() for each in figure.frames],
     }
     header["layout"].pop("template", None)
-    return {name: _with_separators(part, separators) for name, part in header.items()}
+    sections, header = Sections(), {name: _with_separators(part, separators) for name, part in header.items()}
+    if separators != ENGLISH:
+        header["layout"]["separators"] = separators
+    meta = figure.layout.meta
+    shape = {"square": True} if meta == SQUARE else {"parts": meta} if isinstance(meta, dict) else {}
+    return frame({"about": {"height": height_of(figure), **shape, **about}, **_written(header, sections)}, sections)
 
 
 def height_of(figure: go.Figure) -> int:

@@ -7,14 +7,12 @@ from contextlib import suppress
 from pathlib import Path
 
 import cairosvg
-import plotly.graph_objects as go
 import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import box_of
-from ui.chapter.downloads import html_page
 from ui.text.words import load_words
 
 PAGE = "relative-projection"
@@ -204,15 +202,6 @@ def is_as_wide_as_its_place_and_as_a_full_screen(page: Page) -> None:
     expect(drawing).to_have_attribute("width", "1368")
     page.keyboard.press("Enter")
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
-
-
-def test_a_figure_that_is_downloaded_opens_by_itself_from_a_small_page(page: Page, tmp_path: Path) -> None:
-    made = html_page(go.Figure(go.Heatmap(z=[[1, 2], [3, 4]])), "A <title>")
-    assert len(made) < 2_000_000
-    (tmp_path / "figure.html").write_bytes(made)
-    page.goto((tmp_path / "figure.html").as_uri())
-    expect(page.locator(".heatmaplayer image")).to_be_attached()
-    expect(page).to_have_title("A <title>")
 
 
 def test_plotly_comes_once_and_only_where_there_is_a_chart(browser: Browser, app_url: str) -> None:
