@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
+import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -146,8 +148,14 @@ def weight_in(text: str) -> float:
     return float(found[1]) / 10**power
 
 
-def saved_npz(live: LiveView) -> dict[str, np.ndarray]:
-    return dict(np.load(io.BytesIO(live.save("npz"))))
+def read_table(content: bytes) -> tuple[np.ndarray, list[str], list[str]]:
+    """Weights, queries and keys of the first table of a saved file."""
+    (_, *keys), *rows = itertools.takewhile(bool, csv.reader(io.StringIO(content.decode("utf-8-sig"))))
+    return np.array([row[1:] for row in rows], dtype=np.float32), [row[0] for row in rows], keys
+
+
+def saved_weights(live: LiveView) -> np.ndarray:
+    return read_table(live.save("csv"))[0]
 
 
 def point_at_cell(live: LiveView, row: int, column: int) -> None:
