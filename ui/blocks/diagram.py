@@ -9,6 +9,7 @@ import numpy as np
 import plotly.graph_objects as go
 
 from ui.text.numbers import ENGLISH, with_separators
+from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
 
 PLAIN = "#7f8a90"
@@ -50,27 +51,15 @@ def diagram(boxes: Mapping[str, Box], arrows: Iterable[Arrow], row: int = 52) ->
         _draw_arrow(figure, boxes[arrow.start], boxes[arrow.end], arrow.strength)
     drawn = list(boxes.values())
     figure.layout.shapes = [shape for box in drawn for shape in _shapes(box)]  # added one by one, each is checked often
-    figure.add_scatter(
-        x=np.array([box.x for box in drawn], dtype=np.float32),
-        y=np.array([box.y for box in drawn], dtype=np.float32),
-        mode="text",
-        text=[box.text for box in drawn],
-        textfont={"size": 12},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    x, y = (np.array(side, dtype=np.float32) for side in zip(*((box.x, box.y) for box in drawn), strict=True))
+    traces.dots(figure, x, y, mode="text", text=[box.text for box in drawn], textfont={"size": 12})
     left, right = (side([box.x + sign * box.width / 2 for box in drawn]) for side, sign in ((min, -1), (max, 1)))
     top, bottom = (side([box.y + sign * box.height / 2 for box in drawn]) for side, sign in ((min, -1), (max, 1)))
-    axis = {"visible": False, "fixedrange": True}
-    return lay_out(
-        figure,
-        "",
-        "",
-        round(row * (bottom - top)) + 24,
-        xaxis={"range": [left - 0.06, right + 0.06], **axis},
-        yaxis={"range": [bottom + 0.08, top - 0.08], **axis},
-        margin={"l": 4, "r": 4, "t": 8, "b": 8},
-    )
+    axis: dict[str, Any] = {"visible": False, "fixedrange": True}
+    axes = {"xaxis": {"range": [left - 0.06, right + 0.06], **axis}}
+    axes["yaxis"] = {"range": [bottom + 0.08, top - 0.08], **axis}
+    margin = {"l": 4, "r": 4, "t": 8, "b": 8}
+    return lay_out(figure, "", "", round(row * (bottom - top)) + 24, **axes, margin=margin)
 
 
 def attention_diagram(
@@ -153,12 +142,6 @@ def _draw_arrow(figure: go.Figure, start: Box, end: Box, strength: float) -> Non
     else:
         way = 1 if end.y > start.y else -1
         x, y = [start.x, end.x], [start.y + way * start.height / 2, end.y - way * end.height / 2]
-    figure.add_scatter(
-        x=np.array(x, dtype=np.float32),
-        y=np.array(y, dtype=np.float32),
-        mode="lines+markers",
-        line={"color": _ARROW, "width": 0.8 + 4 * max(_SMALLEST, min(1.0, strength))},
-        marker={"size": [0, 9], "symbol": "arrow", "angleref": "previous", "color": _ARROW},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    width = 0.8 + 4 * max(_SMALLEST, min(1.0, strength))
+    head = {"angleref": "previous", "color": _ARROW}
+    traces.line(figure, x, y, _ARROW, width=width, size=[0, 9], symbol="arrow", marker=head)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
 from jaxtyping import Float
 
 from ui.text.head_names import layer_place
+from ui.widgets import traces
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
@@ -25,41 +27,24 @@ from ui.widgets.figure_style import (
 def slopes_figure(slopes: Float[np.ndarray, " heads"], head: int, labels: Labels) -> go.Figure:
     """The slope of each head on a logarithmic axis, with the opened head in the accent colour."""
     colours = [ACCENT if i == head else CATEGORIES[-1] for i in range(len(slopes))]
-    figure = go.Figure(
-        go.Bar(
-            x=[str(i + 1) for i in range(len(slopes))],
-            y=slopes.astype(np.float32),
-            marker={"color": colours},
-            text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would be rotated
-            hovertemplate=f"{labels['head']} %{{x}}: %{{y:.5f}}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        [str(i + 1) for i in range(len(slopes))],
+        slopes,
+        colours,
+        text=[f"{slope:.3g}" for slope in slopes] if len(slopes) <= 8 else None,  # more would be rotated
+        hover=f"{labels['head']} %{{x}}: %{{y:.5f}}",
     )
-    return lay_out(
-        figure,
-        labels["head"],
-        labels["slope"],
-        height=300,
-        xaxis={"type": "category"},
-        yaxis={"type": "log", "dtick": 1},
-    )
+    axes: dict[str, Any] = {"xaxis": {"type": "category"}, "yaxis": {"type": "log", "dtick": 1}}
+    return lay_out(figure, labels["head"], labels["slope"], height=300, **axes)
 
 
 def penalty_figure(bias: Float[np.ndarray, "queries keys"], labels: Labels) -> go.Figure:
     """The bias map of one head, from 0 on the diagonal down."""
     limit = max(1e-6, float(-bias.min()))
     n = np.arange(1, len(bias) + 1)
-    figure = go.Figure(
-        go.Heatmap(
-            z=bias.astype(np.float32),
-            x=n,
-            y=n,
-            colorscale=SIGNED_SCALE,
-            zmin=-limit,
-            zmax=limit,
-            hovertemplate=f"{labels['query']} %{{y}} → {labels['key']} %{{x}}: %{{z:.4f}}<extra></extra>",
-            colorbar={"title": labels["added"], "thickness": 12},
-        )
-    )
+    hover = f"{labels['query']} %{{y}} → {labels['key']} %{{x}}: %{{z:.4f}}"
+    figure = traces.cells(go.Figure(), bias, x=n, y=n, limit=limit, bar=labels["added"], hover=hover)
     return lay_out(figure, labels["keys"], labels["queries"], height=300, yaxis={"autorange": "reversed"})
 
 
@@ -73,26 +58,13 @@ def bars_figure(
         title: of the vertical axis.
     """
     axis = named_bars(names)
-    figure = go.Figure(
-        go.Bar(
-            x=np.array(probabilities, dtype=np.float32),
-            y=axis["tickvals"],
-            orientation="h",
-            marker={"color": [ACCENT if name == chosen else CATEGORIES[-1] for name in names]},
-            text=[f"{probability:.3f}" for probability in probabilities],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{x:.5f}<extra></extra>",
-        )
+    colours = [ACCENT if name == chosen else CATEGORIES[-1] for name in names]
+    beside = [f"{probability:.3f}" for probability in probabilities]
+    figure = traces.bars(
+        go.Figure(), probabilities, axis["tickvals"], colours, across=True, beside=beside, hover="%{x:.5f}"
     )
-    return lay_out(
-        figure,
-        labels["probability"],
-        title,
-        height=90 + 28 * len(names),
-        xaxis={"range": [0, max(probabilities) * 1.15]},
-        yaxis=axis,
-    )
+    room = {"range": [0, max(probabilities) * 1.15]}
+    return lay_out(figure, labels["probability"], title, height=90 + 28 * len(names), xaxis=room, yaxis=axis)
 
 
 def lens_figure(
@@ -116,43 +88,24 @@ def lens_figure(
     """
     rows = [labels["input"], *(layer_place(i) for i in range(1, len(tokens)))]
     places, text = list(range(len(columns))), np.array([escape_labels(list(row)) for row in tokens], dtype=object)
-    z, chosen = probabilities.astype(np.float32), chosen.astype(np.float32)
-    figure = go.Figure(
-        go.Heatmap(
-            z=z.T if layers_across else z,
-            x=rows if layers_across else places,
-            y=places if layers_across else rows,
-            text=(text.T if layers_across else text).tolist(),
-            texttemplate="%{text}",
-            textfont={"size": 12},
-            customdata=chosen.T if layers_across else chosen,
-            zmin=0,
-            zmax=1,
-            xgap=1,
-            ygap=1,
-            colorscale=WEIGHTS_SCALE,
-            hovertemplate=f"%{{text}}: %{{z:.3f}}<br>{labels['said']}: %{{customdata:.3f}}<extra></extra>",
-            colorbar={"title": labels["probability"], "thickness": 12},
-        )
+    figure = traces.cells(
+        go.Figure(),
+        probabilities.T if layers_across else probabilities,
+        x=rows if layers_across else places,
+        y=places if layers_across else rows,
+        written=(text.T if layers_across else text).tolist(),
+        textfont={"size": 12},
+        customdata=(chosen.T if layers_across else chosen).astype(np.float32),
+        gap=1,
+        bar=labels["probability"],
+        hover=f"%{{text}}: %{{z:.3f}}<br>{labels['said']}: %{{customdata:.3f}}",
     )
-    ticks = token_ticks(columns)
+    ticks, layers = token_ticks(columns), labels["read-after"]
     if layers_across:
-        return lay_out(
-            figure,
-            labels["read-after"],
-            title,
-            height=120 + 30 * len(columns),
-            xaxis={"side": "top"},
-            yaxis={**ticks, "autorange": "reversed"},
-        )
-    return lay_out(
-        figure,
-        title,
-        labels["read-after"],
-        height=120 + 44 * len(rows),
-        xaxis={**ticks, "tickangle": -45},
-        yaxis={"autorange": "reversed"},
-    )
+        axes: dict[str, Any] = {"xaxis": {"side": "top"}, "yaxis": {**ticks, "autorange": "reversed"}}
+        return lay_out(figure, layers, title, height=120 + 30 * len(columns), **axes)
+    axes = {"xaxis": {**ticks, "tickangle": -45}, "yaxis": {"autorange": "reversed"}}
+    return lay_out(figure, title, layers, height=120 + 44 * len(rows), **axes)
 
 
 def residual_figure(residuals: Mapping[str, float], threshold: float, title: str, labels: Labels) -> go.Figure:
@@ -161,26 +114,18 @@ def residual_figure(residuals: Mapping[str, float], threshold: float, title: str
     0 is drawn at the rounding error of float32.
     """
     names = list(residuals)[::-1]
-    values = np.array([max(residuals[name], 2**-23) for name in names], dtype=np.float32)
-    figure = go.Figure(
-        go.Bar(
-            x=values,
-            y=[labels[name] for name in names],
-            orientation="h",
-            marker={"color": [ACCENT if value > threshold else CATEGORIES[-1] for value in values]},
-            text=[f"{residuals[name]:.2g}" for name in names],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{y}: %{text}<extra></extra>",
-        )
+    values = [max(residuals[name], 2**-23) for name in names]
+    figure = traces.bars(
+        go.Figure(),
+        values,
+        [labels[name] for name in names],
+        [ACCENT if value > threshold else CATEGORIES[-1] for value in values],
+        across=True,
+        beside=[f"{residuals[name]:.2g}" for name in names],
+        hover="%{y}: %{text}",
     )
-    return lay_out(
-        figure,
-        title,
-        "",
-        height=80 + 30 * len(names),
-        xaxis={"type": "log", "range": [-8, 1.6], "exponentformat": "power", "dtick": 2},
-    )
+    axis = {"type": "log", "range": [-8, 1.6], "exponentformat": "power", "dtick": 2}
+    return lay_out(figure, title, "", height=80 + 30 * len(names), xaxis=axis)
 
 
 SCORE_LIMIT = 4.0  # a score 4 higher is a weight 55 times as large; beyond it colours no longer change
@@ -193,19 +138,14 @@ def scale_of(shown: str) -> tuple[str, float, float]:
 
 def token_map(values: Float[np.ndarray, "n n"], tokens: Sequence[str], shown: str, labels: Labels) -> go.Figure:
     """A map with its tokens along both sides and the colour bar above it."""
-    figure = go.Figure(token_heatmap(values, shown))
     # Above the map and not beside it: on a phone the tokens need the width.
     bar = {"orientation": "h", "y": 1.02, "yanchor": "bottom", "thickness": 10}
-    figure.update_traces(colorbar={"title": {"text": labels[shown], "side": "top"}, **bar}, xgap=1, ygap=1)
-    crowded = len(tokens) > 32  # labels would run into each other
-    return lay_out(
-        figure,
-        labels["keys"],
-        labels["queries"],
-        height=max(300, min(560, 180 + 24 * len(tokens))),
-        xaxis={"tickangle": -45, "showticklabels": not crowded, **token_ticks(tokens)},
-        yaxis={"autorange": "reversed", "showticklabels": not crowded, **token_ticks(tokens)},
-    )
+    title = {"text": labels[shown], "side": "top"}
+    figure = go.Figure(token_heatmap(values, shown)).update_traces(colorbar={"title": title, **bar}, xgap=1, ygap=1)
+    ticks = {"showticklabels": len(tokens) <= 32, **token_ticks(tokens)}  # more would run into each other
+    axes: dict[str, Any] = {"xaxis": {"tickangle": -45, **ticks}, "yaxis": {"autorange": "reversed", **ticks}}
+    height = max(300, min(560, 180 + 24 * len(tokens)))
+    return lay_out(figure, labels["keys"], labels["queries"], height=height, **axes)
 
 
 def token_heatmap(values: Float[np.ndarray, "n n"], shown: str, showscale: bool = True) -> go.Heatmap:

@@ -16,7 +16,8 @@ from ui.compute.slots import compute_cached
 from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised, series
 from ui.text.words import Words, current_language
-from ui.widgets.figure_style import SIGNED_SCALE, WEIGHTS_SCALE, lay_out
+from ui.widgets import traces
+from ui.widgets.figure_style import lay_out
 from viz_core.pretrained.bleu import paired_bootstrap
 from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
@@ -182,27 +183,21 @@ def _worth_figure(
         rows = [sorted(row, key=lambda head: values[head], reverse=measure == "gradient") for row in rows]
     cells = [[values[head] if head.sure or not only_significant else np.nan for head in row] for row in rows]
     limit = max(abs(value) for value in values.values())
-    signed = measure != "gradient"
-    figure = go.Figure(
-        go.Heatmap(
-            z=np.array(cells, dtype=np.float32),
-            y=[head_title(layer_name(site)) for site in sites],
-            x=list(range(1, len(rows[0]) + 1)),
-            text=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
-            texttemplate="%{text}",
-            customdata=[
-                [[_title(h), localised(_with_interval(h, measure), words.language), h.site, h.head] for h in row]
-                for row in rows
-            ],
-            zmin=-limit if signed else 0,
-            zmax=limit,
-            xgap=2,
-            ygap=2,
-            colorscale=SIGNED_SCALE if signed else WEIGHTS_SCALE,
-            hoverongaps=False,
-            hovertemplate="%{customdata[0]}: %{customdata[1]}<extra></extra>",
-            colorbar={"title": labels[measure], "thickness": 12},
-        )
+    figure = traces.cells(
+        go.Figure(),
+        np.array(cells),
+        y=[head_title(layer_name(site)) for site in sites],
+        x=list(range(1, len(rows[0]) + 1)),
+        written=[[f"{h.head + 1} ×" if (h.site, h.head) in off else str(h.head + 1) for h in row] for row in rows],
+        customdata=[
+            [[_title(h), localised(_with_interval(h, measure), words.language), h.site, h.head] for h in row]
+            for row in rows
+        ],
+        limit=None if measure == "gradient" else limit,
+        most=limit,
+        gap=2,
+        hover="%{customdata[0]}: %{customdata[1]}",
+        bar=labels[measure],
     )
     title = labels["by-worth"] if ordered else labels["head"]
     return lay_out(figure, title, labels["layer"], height=90 + 36 * len(sites), yaxis={"autorange": "reversed"})

@@ -19,6 +19,7 @@ from ui.text.head_names import head_name, head_place, head_title, layer_place
 from ui.text.markdown import after_label, escape, join_sentences, unescape
 from ui.text.translations import explain
 from ui.text.words import Words, load_words
+from ui.widgets import traces
 from ui.widgets.chart import draw_chart
 from ui.widgets.controls import Controls
 from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, Labels, lay_out, named_bars
@@ -46,21 +47,16 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
     more = {name: term for name, term in terms.items() if term and not found.hidden}
     heights = np.concatenate((found.products[order], np.array(list(more.values()))))
     names += more
-    figure = go.Figure(
-        [
-            _bars(heights, names, len(order), labels),
-            go.Scatter(
-                x=np.arange(len(heights), dtype=np.int32),
-                y=heights.cumsum().astype(np.float32),
-                mode="lines",
-                line={"color": ACCENT, "width": 2, "shape": "hvh"},
-                name=labels["sum"],
-                hovertemplate=f"{labels['sum']}: %{{y:+.4f}}<extra></extra>",
-            ),
-            _row(found.key, order, "y2", KEYS, labels["key"]),
-            _row(found.query, order, "y3", QUERIES, labels["query"]),
-        ]
-    )
+    x = np.arange(len(heights), dtype=np.int32)
+    colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
+    colours[len(order) :] = _GREY  # what is no product
+    named = [f"{labels['dimension']} {name}" if i < len(order) else name for i, name in enumerate(names)]
+    figure, name = go.Figure(), labels["product"]
+    traces.bars(figure, x, heights, colours.tolist(), name, customdata=named, hover="%{customdata}: %{y:+.4f}")
+    hover = f"{labels['sum']}: %{{y:+.4f}}"
+    traces.line(figure, x, heights.cumsum(), ACCENT, labels["sum"], width=2, shape="hvh", hover=hover)
+    _add_row(figure, found.key, order, "y2", KEYS, labels["key"])
+    _add_row(figure, found.query, order, "y3", QUERIES, labels["query"])
     row = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
     shown = len(order) <= _MAX_NAMED
     places = list(range(0 if shown else len(order), len(names)))
@@ -90,61 +86,37 @@ def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Label
     names = [*(name for name, _ in terms), labels["score"]]
     axis = named_bars(names)
     colours = [*(ACCENT if value >= 0 else CATEGORIES[3] for value in values), _GREY]
-    figure = go.Figure(
-        go.Bar(
-            x=heights.astype(np.float32),
-            base=starts.astype(np.float32),
-            y=axis["tickvals"],
-            orientation="h",
-            marker={"color": colours},
-            text=[f"{height:+.2f}" for height in heights],
-            textposition="outside",
-            cliponaxis=False,
-            hovertemplate="%{text}<extra></extra>",
-        )
+    figure = traces.bars(
+        go.Figure(),
+        heights,
+        axis["tickvals"],
+        colours,
+        base=starts.astype(np.float32),
+        across=True,
+        beside=[f"{height:+.2f}" for height in heights],
+        hover="%{text}",
     )
     ends = np.concatenate((starts, starts + heights))
     margin = 0.2 * max(float(np.ptp(ends)), 1e-6)
-    return lay_out(
-        figure,
-        labels["sum"],
-        "",
-        height=110 + 26 * len(names),
-        xaxis={"range": [float(ends.min()) - margin, float(ends.max()) + margin]},
-        yaxis=axis,
-    )
+    room = {"range": [float(ends.min()) - margin, float(ends.max()) + margin]}
+    return lay_out(figure, labels["sum"], "", height=110 + 26 * len(names), xaxis=room, yaxis=axis)
 
 
-def _bars(heights: Float[np.ndarray, " terms"], names: Sequence[str], count: int, labels: Labels) -> go.Bar:
-    """A bar a term: blue-green up, rose down, grey what is not a product."""
-    colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
-    colours[count:] = _GREY
-    terms = [f"{labels['dimension']} {name}" if place < count else name for place, name in enumerate(names)]
-    return go.Bar(
-        x=np.arange(len(heights), dtype=np.int32),
-        y=heights.astype(np.float32),
-        marker={"color": colours.tolist()},
-        customdata=terms,
-        name=labels["product"],
-        hovertemplate="%{customdata}: %{y:+.4f}<extra></extra>",
-    )
-
-
-def _row(
-    values: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"], axis: str, colour: str, name: str
-) -> go.Heatmap:
+def _add_row(
+    figure: go.Figure, values: Float[np.ndarray, " d"], order: Int[np.ndarray, " d"], axis: str, colour: str, name: str
+) -> None:
     """A vector as one row: its colour where it is positive, grey where it is negative, nothing at 0."""
     limit = float(np.abs(values).max()) or 1.0
-    return go.Heatmap(
-        z=values[order][None].astype(np.float32),
+    traces.cells(
+        figure,
+        values[order][None],
         x=np.arange(len(order), dtype=np.int32),
         yaxis=axis,
         zmin=-limit,
         zmax=limit,
         colorscale=[[0, _GREY], [0.5, "rgba(127,127,127,0)"], [1, colour]],
-        showscale=False,
         customdata=(order + 1)[None],
-        hovertemplate=f"{name} %{{customdata}}: %{{z:+.4f}}<extra></extra>",
+        hover=f"{name} %{{customdata}}: %{{z:+.4f}}",
     )
 
 

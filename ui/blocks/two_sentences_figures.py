@@ -10,12 +10,12 @@ from jaxtyping import Float
 
 from ui.text.head_names import layer_place
 from ui.text.words import load_words
+from ui.widgets import traces
 from ui.widgets.figure_style import (
     ACCENT,
     CATEGORIES,
     KEYS,
     QUERIES,
-    SIGNED_SCALE,
     VALUES,
     Labels,
     lay_out,
@@ -45,38 +45,22 @@ def sweep_figure(
         title: what the columns are.
     """
     layer, column = chosen
-    figure = go.Figure(
-        go.Heatmap(
-            z=recovered.astype(np.float32),
-            text=[[f"{value:z.2f}" for value in row] for row in recovered],
-            texttemplate="%{text}" if len(columns) <= _WRITTEN else None,
-            textfont={"size": 12},
-            zmin=-1,
-            zmax=1,
-            xgap=1,
-            ygap=1,
-            colorscale=SIGNED_SCALE,
-            hovertemplate="%{z:.3f}<extra></extra>",
-            colorbar={"title": labels["recovered"], "thickness": 12},
-        )
+    written = [[f"{value:z.2f}" for value in row] for row in recovered] if len(columns) <= _WRITTEN else None
+    figure = traces.cells(
+        go.Figure(),
+        recovered,
+        written=written,
+        textfont={"size": 12},
+        limit=1,
+        gap=1,
+        bar=labels["recovered"],
+        hover="%{z:.3f}",
     )
-    figure.add_shape(
-        type="rect",
-        x0=column - 0.5,
-        x1=column + 0.5,
-        y0=layer - 0.5,
-        y1=layer + 0.5,
-        line={"color": QUERIES, "width": 3},
-    )
+    box = {"x0": column - 0.5, "x1": column + 0.5, "y0": layer - 0.5, "y1": layer + 0.5}
+    figure.add_shape(type="rect", **box, line={"color": QUERIES, "width": 3})
     layers = token_ticks([layer_place(i + 1) for i in range(len(recovered))])
-    return lay_out(
-        figure,
-        title,
-        labels["layer"],
-        height=150 + 38 * len(recovered),
-        xaxis={**token_ticks(columns), "tickangle": -45},
-        yaxis={**layers, "autorange": "reversed"},
-    )
+    axes = {"xaxis": {**token_ticks(columns), "tickangle": -45}, "yaxis": {**layers, "autorange": "reversed"}}
+    return lay_out(figure, title, labels["layer"], height=150 + 38 * len(recovered), **axes)
 
 
 def words_figure(
@@ -87,30 +71,11 @@ def words_figure(
     Args:
         names: of the runs.
     """
-    axis = named_bars(words)
-    colours = (CATEGORIES[-1], ACCENT, QUERIES)
-    figure = go.Figure(
-        [
-            go.Bar(
-                x=row.astype(np.float32),
-                y=axis["tickvals"],
-                orientation="h",
-                name=name,
-                marker={"color": colour},
-                hovertemplate="%{x:.3f}",
-            )
-            for row, name, colour in zip(probabilities, names, colours, strict=True)
-        ]
-    )
-    return lay_out(
-        figure,
-        labels["probability"],
-        "",
-        height=110 + 44 * len(words),
-        yaxis=axis,
-        legend={"traceorder": "normal"},
-        barmode="group",
-    )
+    axis, figure = named_bars(words), go.Figure()
+    for row, name, colour in zip(probabilities, names, (CATEGORIES[-1], ACCENT, QUERIES), strict=True):
+        traces.bars(figure, row, axis["tickvals"], colour, name, across=True, hover=f"{name}: %{{x:.3f}}")
+    height, legend = 110 + 44 * len(words), {"traceorder": "normal"}
+    return lay_out(figure, labels["probability"], "", height=height, yaxis=axis, legend=legend, barmode="group")
 
 
 def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], labels: Labels) -> go.Figure:
@@ -130,27 +95,18 @@ def circuit_figure(heads: Sequence[Head], edges: Sequence[tuple[Edge, float]], l
         (x0, y0), (x1, y1) = places[edge.sender], places[edge.receiver]
         bend = {"queries": -0.12, "values": 0.12}.get(edge.to, 0.0)
         bend += 0.3 if x0 == x1 and y1 - y0 > 1 else 0.0  # not behind the heads between
-        figure.add_trace(
-            go.Scatter(
-                x=[x0, (x0 + x1) / 2 + bend, x1],
-                y=[y0, (y0 + y1) / 2, y1],
-                mode="lines",
-                line={"color": _COLOURS[edge.to], "width": 1 + 10 * min(1.0, abs(share)), "shape": "spline"},
-                opacity=0.8,
-                hovertemplate=f"{labels[edge.to]}: {share:+.2f}<extra></extra>",
-                showlegend=False,
-            )
+        traces.line(
+            figure,
+            [x0, (x0 + x1) / 2 + bend, x1],
+            [y0, (y0 + y1) / 2, y1],
+            _COLOURS[edge.to],
+            width=1 + 10 * min(1.0, abs(share)),
+            shape="spline",
+            opacity=0.8,
+            hover=f"{labels[edge.to]}: {share:+.2f}",
         )
-    figure.add_trace(
-        go.Scatter(
-            x=[x for x, _ in places.values()],
-            y=[y for _, y in places.values()],
-            mode="markers",
-            marker={"size": 16, "color": ACCENT},
-            hoverinfo="skip",
-            showlegend=False,
-        )
-    )
+    x, y = zip(*places.values(), strict=True)
+    traces.dots(figure, x, y, ACCENT, size=16)
     bare = {"showgrid": False, "zeroline": False}
     numbers = token_ticks([str(head + 1) for head in columns])  # a name each has no room on a phone
     names = {**token_ticks([*sites, ""]), "ticktext": [*map(_site, sites), labels["logits"]]}
