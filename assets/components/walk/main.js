@@ -15,7 +15,7 @@ function createView(parent) {
   const parts = partsOf(parent);
   const view = {
     parts, walk: null, blocks: new Map(), steps: [], index: 0, progress: 0, head: 0, row: 0, cell: null, hover: null,
-    zoom: "stage", playing: false, speed: 1, camera: null, move: null, frames: [],
+    zoom: "stage", playing: false, speed: 1, camera: null, move: null,
   };
   Object.assign(view, {
     go: (index) => go(view, index),
@@ -235,19 +235,8 @@ function schedule(view) {
       if (share >= 1) view.move = null;
     }
     drawWorld(view);
-    if (view.playing || view.move) {
-      count(view, now);
-      schedule(view);
-    } else view.frames = [];
+    if (view.playing || view.move) schedule(view);
   });
-}
-
-/** How many frames a second there were, for whoever measures (benchmarks/). */
-function count(view, now) {
-  view.frames.push(now);
-  if (view.frames.length < 61) return;
-  view.parts.root.dataset.fps = Math.round(60000 / (now - view.frames[0]));
-  view.frames = [];
 }
 
 function advance(view, now) {
