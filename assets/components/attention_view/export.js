@@ -1,4 +1,4 @@
-// The Save menu: pictures (PNG, SVG), numbers (CSV), the view (HTML, notebook) and its link.
+// The Save menu: pictures (PNG, SVG), numbers (CSV, NPZ), the view (HTML, notebook) and its link.
 
 import { copyText, saveFile } from "../shared/elements.js";
 import { cellsOf, differenceOf, mapName, otherSource, windowOf } from "./cells.js";
@@ -110,7 +110,7 @@ function csvOf(tables, { decimal }) {
 }
 
 const SAVE = {
-  png: savePicture, svg: savePicture, csv: saveNumbers, page: requestFile, notebook: requestFile, link: copyLink,
+  png: savePicture, svg: savePicture, csv: saveNumbers, npz: requestFile, page: requestFile, notebook: requestFile, link: copyLink,
   "grid-png": (view) => saveGrid(view, "png"),
   "grid-svg": (view) => saveGrid(view, "svg"),
 };
@@ -120,9 +120,10 @@ export function exportAs(/** @type {View} */ view, kind) {
   view.parts.exports.open = false;
 }
 
-// Files that Python writes: a page that opens without a server, with as many exact maps as fit, and a notebook that makes
+// Files that Python writes: arrays, a page that opens without a server, with as many exact maps as fit, and a notebook that makes
 // the view again.
 const WRITTEN = {
+  npz: { type: "application/octet-stream", ending: "npz" },
   page: { type: "text/html", ending: "html" },
   notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
 };

@@ -111,8 +111,11 @@ class LiveView:
             if message["id"] != self._message_id:
                 self._message_id, wants = message["id"], message["wants"]
         self.wants += wants
-        files = {FileRequest("page"): saved_view(self.view, self.state, ".html", link=LINK)} if "page" in wants else {}
-        offers = ("page", "link")
+        files = {}
+        for kind, ending, link in (("npz", ".npz", ""), ("page", ".html", LINK)):
+            if kind in wants:
+                files[FileRequest(kind)] = saved_view(self.view, self.state, ending, link=link)
+        offers = ("npz", "page", "link")
         data = encode_view(
             self.view, self.state, turn=turn, known=known, wants=read_requests(*wants), files=files, offers=offers
         )

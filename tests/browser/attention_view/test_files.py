@@ -47,9 +47,15 @@ def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
 
     live.option("compare", "side").click()
     live.head(1, 1).click()
+    live.until(lambda: live.state.display.other == "0.1.1")
     first, second = live.save("csv").split(b"\r\n\r\n")
-    np.testing.assert_array_equal(read_table(first)[0], weights)
-    np.testing.assert_array_equal(read_table(second)[0], weights_of(cross, 1, 1))
+    saved = np.load(io.BytesIO(live.save("npz")))
+    assert live.file == "attention-cross-layer-1-head-1-beside-layer-2-head-2.npz"
+    for head, table, name in ((0, first, "weights"), (1, second, "second_weights")):
+        np.testing.assert_array_equal(read_table(table)[0], weights_of(cross, head, head))
+        np.testing.assert_array_equal(saved[name], weights_of(cross, head, head))
+    assert (tuple(saved["queries"]), tuple(saved["second_keys"])) == (QUERIES, KEYS)
+    assert "Model: some-model, revision 1a2b." in saved["about"]
 
 
 @pytest.mark.parametrize(("scale", "palette"), [("sqrt", "viridis"), ("log", "greys")])
