@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from urllib.parse import urlencode
@@ -48,7 +48,7 @@ class Step:
     place: str
     state: Mapping[str, str]
     part: str = ""
-    hides: tuple[str, ...] = ()
+    hides: Sequence[str] = ()
 
     @property
     def address(self) -> dict[str, str]:
@@ -74,18 +74,7 @@ def steps() -> tuple[Step, ...]:
     """
     with reading(STEPS):
         rows = tomllib.loads(STEPS.read_text(encoding="utf-8"))["step"]
-        return tuple(
-            Step(
-                number,
-                row["name"],
-                row["chapter"],
-                row["place"],
-                row["address"],
-                row.get("part", ""),
-                tuple(row.get("hides", ())),
-            )
-            for number, row in enumerate(rows, start=1)
-        )
+        return tuple(Step(number, **row) for number, row in enumerate(rows, start=1))
 
 
 def requested_step(chapter: str, number: str | None) -> Step | None:
@@ -101,9 +90,7 @@ def mount_tour(chapter: str) -> None:
     replies = {name: plain_text(common(name)) for name in ("right", "wrong")}
     sent = [_sent(step) for step in (steps() if is_on else steps()[:1])]
     data = {"chapter": chapter, "words": words.group("bar") | replies, "count": len(steps()), "steps": sent}
-    _mount(
-        key="tour", data=json.dumps(data, ensure_ascii=False).encode()
-    )  # bytes: for a dictionary Streamlit imports pandas
+    _mount(key="tour", data=json.dumps(data).encode())  # bytes: for a dictionary Streamlit imports pandas
 
 
 def _sent(step: Step) -> dict[str, object]:

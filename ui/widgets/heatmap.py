@@ -30,6 +30,8 @@ from viz_core.view.components import Sections, frame
 mount_heatmap = component("heatmap")
 """Draw what `encode_heatmap` returns; new data under its key replaces it."""
 
+_AS_IS = ("low", "high", "row_title", "column_title", "row_labels", "square", "digits")  # in the header
+
 WORD_NAMES = ("alt", "cell", "about", "whole", "hint")
 """Words of a heatmap: its text alternative; what is said of a cell, with {row}, {column} and {value};
 how a {value} known to 8 bits is written; the button that shows all of it; how to use it."""
@@ -127,17 +129,11 @@ def encode_heatmap(heatmap: Heatmap, words: Mapping[str, str], language: str = "
     header = {
         "rows": rows,
         "columns": columns,
-        "low": heatmap.low,
-        "high": heatmap.high,
         "colours": [
             c if c.startswith("#") else "#{:02x}{:02x}{:02x}".format(*map(int, unlabel_rgb(c)))
             for _, c in get_colorscale(heatmap.scale)  # evenly spaced in the scales used here
         ],
-        "row_title": heatmap.row_title,
-        "column_title": heatmap.column_title,
-        "row_labels": heatmap.row_labels,
-        "square": heatmap.square,
-        "digits": heatmap.digits,
+        **{name: getattr(heatmap, name) for name in _AS_IS},
         "parts": {name: {"axis": axis, "count": count} for name, (axis, count) in heatmap.parts.items()},
         "language": language,
         "words": {name: words[name] for name in WORD_NAMES},

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import streamlit as st
@@ -21,14 +22,10 @@ def draw_places(
     weights: Float[np.ndarray, "queries keys"],
     words: Words,
     *,
-    start: int = 0,
-    truth: Sequence[Sequence[int]] = (),
-    strongest: Sequence[int] = (),
-    unclear: Sequence[int] = (),
-    first_row: int | None = None,
     on_mask: Callable[[int], None] | None = None,
+    **options: Any,
 ) -> None:
-    """Draw it, with a chapter's words of the group "places"; other arguments as of `encode_places`.
+    """Draw it, with a chapter's words of the group "places"; `options` are those of `encode_places`.
 
     Args:
         on_mask: receives a key that the reader masks or shows again, before the page reruns.
@@ -42,15 +39,4 @@ def draw_places(
     sentences = words.group("places")
     if on_mask is None:
         sentences = {name: text for name, text in sentences.items() if name not in ("mask", "unmask")}
-    data = encode_places(
-        drawing,
-        weights,
-        sentences,
-        words.language,
-        start=start,
-        truth=truth,
-        strongest=strongest,
-        unclear=unclear,
-        first_row=first_row,
-    )
-    _mount(key=key, data=data, on_mask_change=clicked)
+    _mount(key=key, data=encode_places(drawing, weights, sentences, words.language, **options), on_mask_change=clicked)

@@ -41,7 +41,6 @@ export function pointedPair(/** @type {View} */ view) {
 
 const OF_A_MAP = ["query", "key", "weight"];
 
-/** Names of what a text can point at now. */
 const namesOf = (/** @type {View} */ view) => [...view.store.base.groups[0].map(({ id }) => id), "head", ...(onPicture(view) ? ["patch"] : OF_A_MAP)];
 
 /** Light what the text points at, and tell the text what the pointer or the focus is on; returns what ends it. */
@@ -200,7 +199,6 @@ export function openHead(/** @type {View} */ view, { group, layer, head }, delay
   send(view, delay);
 }
 
-/** Change display options. */
 export function setDisplay(/** @type {View} */ view, changes, delay = 0) {
   Object.assign(view.state.display, changes);
   view.render();

@@ -75,7 +75,6 @@ export function readTheme(root) {
   return theme;
 }
 
-/** How the weights or differences of these cells become colours. */
 export const paintOf = (/** @type {View} */ view, cells) => (cells.signed ? view.paints.signed : view.paints.weights);
 
 /**

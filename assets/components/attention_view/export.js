@@ -63,7 +63,6 @@ function wholeOf(/** @type {View} */ view, plot, fetch) {
   return [null, { sources, queries: side(axes.query, row, rows), keys: side(axes.key, column, columns) }];
 }
 
-/** Take the strips that are here. */
 function fillTable(/** @type {View} */ view, table) {
   const { sources, queries, keys, rows, columns, strips } = table;
   const height = Math.max(1, Math.floor(STRIP / columns));

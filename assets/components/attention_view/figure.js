@@ -130,7 +130,6 @@ function captionOfView(/** @type {View} */ view) {
   return { title, lines: [...linesOf(view), ...madeLines(view)], link: linkOf(view) };
 }
 
-/** Of the whole grid. */
 function captionOfGrid(/** @type {View} */ view) {
   const title = view.words.text("file_title", { kind: openGroup(view).label, name: view.words.text("heads") });
   return { title, lines: madeLines(view, [0]), link: linkOf(view) };
@@ -209,7 +208,6 @@ function savePlots(/** @type {View} */ view, ending) {
   view.renderHover(); // what paints marks also fades what lies under them on the page
 }
 
-/** What queries and keys are, each in its colour. */
 const sidesOf = ({ words, theme }, group) => [
   [words.text("queries", { label: group.queries_label }), theme.queries],
   [words.text("keys", { label: group.keys_label }), theme.keys],

@@ -47,7 +47,6 @@ export function zoomBy(/** @type {View} */ view, factor, around = null, shown = 
   });
 }
 
-/** Keep a cell on the screen. */
 function reveal(/** @type {View} */ view, { row, column }) {
   const shown = shownPart(view);
   const nearest = (at, start, length) => (at === null ? start : Math.min(Math.max(start, at - length + 1), at));

@@ -19,7 +19,6 @@ function withSwitch(/** @type {View} */ view, head) {
   return element("span", "cell", { role: "none" }, head, element("span", "", { role: "gridcell" }, made));
 }
 
-/** Which heads are off. */
 export function markSwitches(/** @type {View} */ view) {
   const { parts, state, store, words } = view;
   const { switches } = store;
@@ -285,7 +284,6 @@ function moveInGrid(/** @type {View} */ view, event) {
   view.parts.grid.querySelector(".head[aria-selected=true]")?.focus();
 }
 
-/** The heads that the grid shows, in its order. */
 const shownHeads = (/** @type {View} */ view) =>
   [...view.parts.grid.querySelectorAll(".head:not(.faded)")].map(({ dataset }) => [Number(dataset.layer), Number(dataset.head)]);
 

@@ -93,7 +93,6 @@ function show(/** @type {View} */ view, answer) {
   render(view);
 }
 
-/** Whether the state names only what the groups have. */
 function stateFits(/** @type {View} */ view) {
   const { group, layer, head } = view.state;
   const found = groupOf(view, 0, group);

@@ -6,7 +6,6 @@ import { mapName, openSource } from "./cells.js";
 import { allHeads, changeOf, headName, onPicture, openGroup, partOf, pictureOf, ruleOf, wantLayers } from "./store.js";
 import { hasPieces } from "./tokens.js";
 
-/** Letters without accents or case. */
 const plainOf = (text) => text.normalize("NFKD").replace(/\p{M}/gu, "").toLowerCase().trim();
 
 /** The keys whose word is the one typed, or contains it where none is equal. */
@@ -43,7 +42,6 @@ export function wantWeights(/** @type {View} */ view) {
   if (isSearching(view)) wantLayers(view, (layer) => keysName(view, layer));
 }
 
-/** Names of the open group's measures. */
 export const measuresOf = (/** @type {View} */ view) => openGroup(view).measures.map(({ name }) => name);
 
 const measureNamed = (/** @type {View} */ view, name) => openGroup(view).measures.find((measure) => measure.name === name);
@@ -118,7 +116,6 @@ export function measureWord(/** @type {View} */ view, kind, name) {
   return view.words.text(openGroup(view).image && view.words.has(own) ? own : `${kind}_${name}`);
 }
 
-/** The number of a measure with its unit. */
 function writeMeasure(/** @type {View} */ view, name, value) {
   const number = view.words.number(value);
   const unit = `unit_${measureNamed(view, name).unit}`;

@@ -46,7 +46,6 @@ function sourceName(/** @type {View} */ view, { input, group, heads, how }) {
 /** Where the colours of a difference end: at the largest there is. */
 const largestOf = ({ values }) => values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
 
-/** Lay out and paint all plots. */
 export function renderPlots(/** @type {View} */ view) {
   const { parts, state } = view;
   const found = whatToPlot(view);
@@ -163,7 +162,6 @@ function ticksOf(words, paint, weights) {
   return weights.map((weight) => ({ at: paint.step(weight) / 255, text: words.tick(weight) }));
 }
 
-/** The legend. */
 export function drawScale(/** @type {View} */ view) {
   const { scale } = view.parts;
   const found = barOf(view, view.plots[0]);

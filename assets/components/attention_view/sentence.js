@@ -55,7 +55,6 @@ const linesOf = (/** @type {View} */ view) => [
   ["key", view.parts.keyLine, view.reading.keys],
 ];
 
-/** Shade the tokens and write the line under them. */
 function renderSentence(/** @type {View} */ view) {
   if (view.readable) {
     const focus = focusUnits(view);
@@ -143,7 +142,6 @@ function moveInSentence(line, event) {
   next.focus();
 }
 
-/** Render everything that follows the pointer. */
 export function renderHover(/** @type {View} */ view) {
   for (const plot of view.plots) {
     paintMarks(view, plot, sizeCanvas(plot.marks, plot.layout.width, plot.layout.height));
@@ -170,5 +168,4 @@ function placeTip(/** @type {View} */ view, { cells, layout, tip, stage }) {
   tip.style.top = `${below + tip.offsetHeight > layout.height + 24 ? above : below}px`;
 }
 
-/** The box of a cell of a map. */
 const cellPlace = ({ left, top, cellWidth: width, cellHeight: height }, { row, column }) => ({ x: left + column * width, y: top + row * height, width, height });

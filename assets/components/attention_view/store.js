@@ -82,7 +82,6 @@ export function pictureOf(/** @type {View} */ view, input, id, layer, want = tru
   return { heads, rows, columns, of, measures: part.measures, patterns: part.patterns, most: part.most };
 }
 
-/** Ask for the pictures of the open group. */
 export const wantPictures = (/** @type {View} */ view) => wantLayers(view, (layer) => pictureName(0, view.state.group, layer));
 
 /** Ask for a part of each layer of the open group that is not here, the nearest layers first, no more than comes quickly. */
@@ -101,7 +100,6 @@ export function wantLayers(/** @type {View} */ view, nameOf) {
 /** The weight that a byte stands for; of signed maps, whose largest is of size `most`, 128 is 0. */
 export const weightOf = (byte, most) => (most ? Math.sign(byte - 128) * ((byte - 128) / 127) ** 2 * most : (byte / 255) ** 2);
 
-/** Whether a group has that layer and head. */
 export const hasHead = (/** @type {Group} */ group, layer, head) => layer >= 0 && head >= 0 && head < (group.layers[layer]?.heads ?? 0);
 
 /** Every head of a group as [layer, head]. @returns {Head[]} */
@@ -149,7 +147,6 @@ export function zoomOf(/** @type {View} */ view) {
 
 export const pinsOf = (/** @type {View} */ view) => view.state.pins.map((pin) => ({ axis: pin[0] === "q" ? "query" : "key", index: Number(pin.slice(1)) }));
 
-/** Whether attention lies over a picture. */
 export const onPicture = (/** @type {View} */ view) => view.state.display.mode === "picture" && Boolean(openGroup(view).image);
 
 /** By which rule a layer weighs keys; "" of signed maps from a file, which does not say. */
@@ -158,7 +155,6 @@ export function ruleOf(/** @type {View} */ view, layer) {
   return rule || !signed ? view.words.text(rule || "rule_softmax") : "";
 }
 
-/** A head's name for people. */
 export const headName = (/** @type {View} */ view, { group, layer, head }) =>
   view.words.text("head_name", { layer: groupOf(view, 0, group).layers[layer].number, head: head + 1 });
 

@@ -56,7 +56,6 @@ export function makeWords(templates, language) {
   /** Names in a row, as the language separates them. */
   const row = (names) => names.reduce((before, next) => text("row", { before, next }));
 
-  /** A difference, with its sign. */
   const signed = (value) => (value > 0 ? `+${number(value)}` : value < 0 ? `−${number(-value)}` : number(0));
   const has = (name) => name in templates;
   const decimal = plain.formatToParts(0.5).find(({ type }) => type === "decimal").value;
@@ -90,7 +89,6 @@ function makeAxis(tokens, numbers, merged, nameInText) {
   return { count: firsts.length, name, nameInText: name, first: (unit) => firsts[unit], of: (token) => numbers[token] };
 }
 
-/** Queries and keys of an input's open group. */
 export function axesOf(/** @type {View} */ view, input = 0) {
   const group = groupOf(view, input, view.state.group);
   const merged = view.state.display.unit === "words";

@@ -18,13 +18,11 @@ function choose(/** @type {View} */ view, part, options, current, pick) {
   for (const option of part.children) option.setAttribute("aria-pressed", option.dataset.value === current);
 }
 
-/** A row of buttons for one display option. */
 function chooseDisplay(/** @type {View} */ view, part, name, values) {
   const options = values.map((value) => [value, view.words.text(`${name}_${value}`)]);
   choose(view, part, options, view.state.display[name], (value) => setDisplay(view, { [name]: value }));
 }
 
-/** A menu for one display option. */
 function selectDisplay(/** @type {View} */ view, part, name, options) {
   const shape = JSON.stringify([view.store.base.language, options]);
   if (part.dataset.shape !== shape) {
@@ -33,11 +31,6 @@ function selectDisplay(/** @type {View} */ view, part, name, options) {
     part.onchange = () => setDisplay(view, { [name]: part.value });
   }
   part.value = view.state.display[name];
-}
-
-/** A button that is on or off. */
-function toggle(part, on) {
-  part.setAttribute("aria-pressed", Boolean(on));
 }
 
 /** Every label of the markup in the reader's language, once. */
@@ -115,7 +108,7 @@ export function renderTools(/** @type {View} */ view) {
 
   chooseDisplay(view, parts.fold, "fold", ["mean", "sum"]);
   parts.fold.hidden = !view.several && state.pins.length < 2;
-  toggle(parts.several, view.several);
+  parts.several.setAttribute("aria-pressed", view.several);
   parts.whole.hidden = over || display.zoom === "whole";
   for (const kind of ["npz", "page", "notebook", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
   parts.gridPng.hidden = parts.gridSvg.hidden = allHeads(openGroup(view)).length === 1;
@@ -131,7 +124,6 @@ function partnerOf(/** @type {View} */ view, input) {
   return `0.${next.join(".")}`;
 }
 
-/** Start or stop comparing. */
 function compareBy(/** @type {View} */ view, compare) {
   const { display } = view.state;
   const changes = { compare };

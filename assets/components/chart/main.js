@@ -92,7 +92,6 @@ const placeHeight = ({ parts, about }) =>
 /** How many times larger it is shown than drawn: its type too, where it fills the window. */
 const scaleOf = ({ parts }) => (stageHeight(parts.root) === null || parts.whole.open ? 1 : typeScale());
 
-/** How large to draw, in pixels. */
 function roomOf({ parts, about }) {
   const { root, whole } = parts;
   const scale = scaleOf({ parts });

@@ -10,7 +10,6 @@ const axisNames = ({ about }) => ({ x: words(about?.parts?.x), y: words(about?.p
 const wholeNames = ({ about }) => words(about?.parts?.whole);
 const traceNames = (trace) => words(trace?.meta);
 
-/** Names of all its parts. */
 function namesOf(view) {
   const traces = (view.parts.plot.data ?? []).flatMap(traceNames);
   const { x, y } = axisNames(view);

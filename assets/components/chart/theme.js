@@ -79,7 +79,6 @@ function faded(colour, opacity) {
   return `rgba(${[...rgbOf(colour)].join(",")},${opacity})`;
 }
 
-/** Colours evenly from 0 to 1. */
 const spread = (colours) => colours.map((colour, i) => [i / (colours.length - 1), colour]);
 
 const AROUND = { x: 60, y: 90 }; // pixels beside the plots, and over and under them
@@ -112,7 +111,6 @@ export function turnScales(data, layout) {
   }
 }
 
-/** The colour scales beside the plots. */
 const scalesOf = (data, layout) =>
   [...data, layout.coloraxis ?? {}].map(({ colorbar }) => colorbar).filter((bar) => bar && bar.orientation !== "h");
 

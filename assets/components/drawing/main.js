@@ -119,7 +119,6 @@ function send(view) {
   view.setStateValue("drawing", view.strokes.length ? sheet.toDataURL("image/png") : "");
 }
 
-/** Buttons of which one is pressed. */
 function choose(part, label, options, current, show, pick) {
   part.setAttribute("aria-label", label);
   part.replaceChildren(

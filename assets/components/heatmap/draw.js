@@ -186,7 +186,6 @@ export function boxOf({ left, top, cellWidth, cellHeight }, shown, { row, column
   return { x, y, width, height };
 }
 
-/** The colour scale, named at its ends. */
 export function drawScale({ parts, map }) {
   const { colours, low, high, language } = map.header;
   parts.bar.style.background = `linear-gradient(to right, ${colours.join(", ")})`;

@@ -77,7 +77,6 @@ function listen(view) {
   });
 }
 
-/** The cells from one corner of the selection to the other. */
 function between({ layout, window: shown }, { x, y, toX, toY }) {
   const first = cellAt(layout, shown, Math.min(x, toX), Math.min(y, toY));
   const last = cellAt(layout, shown, Math.max(x, toX) - 1, Math.max(y, toY) - 1);
@@ -135,14 +134,12 @@ function around({ map, window: shown }, cell, rows, columns, centred) {
 
 const isWhole = ({ map, window: shown }) => shown.rows === map.rows && shown.columns === map.columns;
 
-/** The description of a cell, on the screen and for a screen reader. */
 function describe({ map, number }, { row, column }) {
   const { words, exact } = map.header;
   const value = number.format(map.value(row, column));
   return fillIn(words.cell, { row, column, value: exact ? value : fillIn(words.about, { value }) });
 }
 
-/** Point at a cell or, with null, at none. */
 function pointAt(view, cell) {
   const { parts } = view;
   const same = cell?.row === view.cursor?.row && cell?.column === view.cursor?.column;
@@ -159,7 +156,6 @@ function pointAt(view, cell) {
   view.speaking = setTimeout(() => (parts.live.textContent = text), SPEAK_DELAY);
 }
 
-/** Place the tooltip beside the cell, on the side with space. */
 function placeTip({ parts, layout, window: shown }, cell) {
   const { x, y, width, height } = boxOf(layout, shown, cell);
   const { offsetWidth, offsetHeight } = parts.tip;
@@ -215,7 +211,6 @@ function receive(view, bytes) {
   render(view);
 }
 
-/** Everything, from the data and the width there is. */
 function render(view) {
   const { parts, map } = view;
   view.width = parts.root.clientWidth;

@@ -45,7 +45,6 @@ function atRest() {
   return performance.now() - changed >= STILL;
 }
 
-/** Whether the server is still running the page. */
 const atWork = () => document.querySelector(".stApp")?.dataset.testScriptState === "running";
 
 const LONGEST_UNREST = 2000; // ms: on a page that never rests parts are requested all the same

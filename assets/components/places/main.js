@@ -30,7 +30,6 @@ function createView(parent) {
   return view;
 }
 
-/** Choose the token whose row of a map is pointed at. */
 function chooseRow(view, names) {
   const row = names.find((name) => name.startsWith("row-"));
   const { places, firstRow } = view.data ?? {};

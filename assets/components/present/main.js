@@ -71,7 +71,6 @@ function figureNamed(name) {
   return figures.find(holds) ?? figures.find((each) => each.closest(part)) ?? figures[0];
 }
 
-/** The figure closest to the middle of the window. */
 function middleOne() {
   const away = (figure) => {
     const { top, bottom } = figure.getBoundingClientRect();
@@ -224,7 +223,6 @@ function showElement(place) {
   if (figure !== presented()) show(figure);
 }
 
-/** Go to the next or the previous figure, if there is one. */
 function go(step) {
   follows = false;
   const figures = figuresOf();

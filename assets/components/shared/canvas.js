@@ -19,7 +19,6 @@ export function luminance(/** @type {ArrayLike<number>} */ { 0: red, 1: green, 2
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 
-/** Red, green and blue bytes of any CSS colour. */
 export function rgbOf(css) {
   const context = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
   context.fillStyle = css;
@@ -74,7 +73,6 @@ export function shorten(text, width, measure) {
 // or ends with a bracket; and a space.
 const PIECES = /\s+|[（「『《]*(?:[\u3000-\u9fff\uff00-\uffef]|[^\s\u3000-\u9fff\uff00-\uffef]+)[，。、；：）」』》？！]*/g;
 
-/** Where it may break. */
 export const piecesOf = (text) => text.match(PIECES) ?? [];
 
 /** A text in lines of at most `width` pixels, broken between words where there are any. */

@@ -61,7 +61,6 @@ export function viewComponent(create, receive, close = (_view) => {}) {
   };
 }
 
-/** The object that Python sent as JSON in bytes. */
 export const readJson = (data) => JSON.parse(new TextDecoder().decode(data));
 
 /** The header, and a buffer of our own in which the sections it names begin at `start`. */

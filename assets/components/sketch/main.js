@@ -49,7 +49,6 @@ function numbersOf(language) {
   };
 }
 
-/** Levels as parts of one whole. */
 function shares(levels) {
   const sum = levels.reduce((a, b) => a + b, 0);
   return levels.map((level) => (sum ? level / sum : 0));
@@ -103,7 +102,6 @@ function drawCurve(pen, data) {
   });
 }
 
-/** Weights over a figure's own bars, which lie across. */
 function drawBars({ put, layout, levels, at, focused }, { colour, truth }) {
   const high = (layout.bottom - layout.top) / levels.length;
   const long = layout.right - layout.left;

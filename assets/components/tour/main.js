@@ -155,7 +155,6 @@ function leave() {
   render();
 }
 
-/** Show the requested step. */
 function render() {
   const number = requestedStep();
   if (!number) return close();

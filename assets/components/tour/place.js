@@ -108,7 +108,6 @@ function bring(whole, part) {
   return Math.abs(main.scrollTop - before) > 2;
 }
 
-/** An element of the component in it, by its data-part. */
 const partOf = (whole, part) =>
   part && rootsIn(whole).map((root) => root.querySelector(`[data-part="${CSS.escape(part)}"]`)).find(Boolean);
 

@@ -1,7 +1,7 @@
 // The world on a canvas: boxes as far as the walk has come, the connections of the row in hand, tokens, titles and choices.
 
 import { luminance, rgbOf, shorten, sizeCanvas, typeScale } from "../shared/canvas.js";
-import { allowedOf, boxesOf, cellOf, drawLinks, numbersOf, pictureOf, projection, thumbnail } from "./layout.js";
+import { allowedOf, boxesOf, cellOf, COLOURS, drawLinks, numbersOf, pictureOf, projection, thumbnail } from "./layout.js";
 
 /** Write a text where all of it is in view; a part of a word is worse than none. */
 function write({ context }, view, text, x, y) {
@@ -11,7 +11,6 @@ function write({ context }, view, text, x, y) {
   context.fillText(text, x, y);
 }
 
-/** Bars of one step's choice in a rectangle of the screen. */
 function drawChoices(pen, view, rect, share) {
   const { context } = pen;
   const { choices } = view.walk;
@@ -56,7 +55,6 @@ const FAINT = 0.13;
 const FAR = 260; // pixels of a frame whose inside is not seen
 const SMALLEST = 8; // pixels of a text that can be read
 
-/** Everything once more. */
 export function drawWorld(view) {
   const { canvas, root } = view.parts;
   const style = getComputedStyle(root);
@@ -110,7 +108,6 @@ function drawBox(pen, view, box, lit) {
   context.globalAlpha = 1;
 }
 
-const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73", outputs: "#009e73" };
 const ON_DARK = { queries: "#56b4e9", keys: "#f0914f", values: "#4fd0a8", outputs: "#4fd0a8" }; // of texts
 const textColour = (pen, kind) => (pen.dark ? ON_DARK : COLOURS)[kind] ?? pen.ink;
 

@@ -117,7 +117,6 @@ function wheel(view, event) {
 /** Whether frames are too small for their inside to be seen. */
 const far = (view) => view.layout.boxes.get("block.0.0").width * view.camera.scale < 400;
 
-/** What is under the pointer: a box, and its row and column. */
 function hit(view, event) {
   const { left, top } = view.parts.canvas.getBoundingClientRect();
   const [x, y] = [event.clientX - left, event.clientY - top];

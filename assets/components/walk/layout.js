@@ -203,7 +203,7 @@ function fill(columns, rows, palette, share) {
   return canvas;
 }
 
-const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73" };
+export const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73", outputs: "#009e73" };
 
 export function drawLinks(pen, view) {
   const { stage, attention: a } = view.step;
@@ -286,7 +286,6 @@ export function between(from, to, share) {
 
 export const ease = (share) => (share < 0.5 ? 4 * share ** 3 : 1 - (2 - 2 * share) ** 3 / 2);
 
-/** From the world to the screen, and back. */
 export function projection(camera, wide, high) {
   const { x, y, scale } = camera;
   return {

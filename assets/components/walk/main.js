@@ -181,7 +181,6 @@ function setHead(view, head) {
   changed(view);
 }
 
-/** Where the camera should be for the step and the zoom. */
 function target(view) {
   const { layout, step, zoom } = view;
   const [reads, fills] = boxesOf(step);

@@ -50,7 +50,6 @@ function showSums(view) {
   sums.replaceChildren(...(cell ? productOf(view) : rowOf(view)));
 }
 
-/** A row of the map: every key's score, exp and weight. */
 function rowOf(view) {
   const { layout, step, row, walk } = view;
   const a = step.attention;
@@ -73,7 +72,6 @@ function rowOf(view) {
   return [element("table", "", {}, head, ...lines), element("p", "", {}, sum)];
 }
 
-/** One score: the products of query and key, their sum, and the division. */
 function productOf(view) {
   const { layout, step, row, cell, walk } = view;
   const [scores, queries, keys] = ["scores", "queries", "keys"].map((name) => layout.boxes.get(`${name}.${step.attention}`));
@@ -156,7 +154,6 @@ function chipsOf(steps, { stack, block, attention }) {
 /** The head that this step's attention opens on, and its pattern or null. */
 export const openingOf = ({ walk, step: { stack, block, attention } }) => walk.stacks[stack].opening[block][attention] ?? [0, null];
 
-/** Everything around the picture. */
 export function showWords(view) {
   const { parts, step, steps, index, words, walk } = view;
   parts.play.textContent = view.playing ? words.pause : words.play;
@@ -218,7 +215,6 @@ function showChips(view) {
   }
 }
 
-/** Names and numbers that sentences may use. */
 function valuesOf(view) {
   const { walk, step, row, head, layout } = view;
   const a = step.attention;
