@@ -28,7 +28,6 @@ class Mark:
     Attributes:
         x, y: from and to, in the figure's axes; of a part, or of an axis in `shares`, shares of its length from the
             left and from the top.
-        axes: plotly's names of the axes.
         part: selects the element that is meant, or that x and y are shares of: a cell of a table, a thumbnail, a
             canvas; "" for a plotly figure.
         shares: "x", "y" or "xy".
@@ -36,7 +35,6 @@ class Mark:
 
     x: tuple[float, float] = (0.0, 1.0)
     y: tuple[float, float] = (0.0, 1.0)
-    axes: tuple[str, str] = ("xaxis", "yaxis")
     part: str = ""
     shares: str = ""
 

@@ -98,14 +98,12 @@ class OnFigure:
         board: in the figure's axes; weights are horizontal bars, the first on top, or a row of cells.
         figure: its name on the page.
         settings: values of controls, by name, that the exercise is about.
-        axes: plotly's names of the figure's axes.
         cells: whether weights are the cells of one row instead of bars.
     """
 
     board: Board
     figure: str
     settings: Mapping[str, object]
-    axes: tuple[str, str] = ("xaxis", "yaxis")
     cells: bool = False
 
 
@@ -198,7 +196,7 @@ def draw_board(
     left, right = board.places[0], board.places[-1]
     data = {
         "kind": board.kind,
-        "over": {"figure": f"figure-{on.figure}", "axes": list(on.axes), "cells": on.cells},
+        "over": {"figure": f"figure-{on.figure}", "cells": on.cells},
         "guess": "" if guess is None else text,
         "verdict": on_figure,
         "truth": None if answer is None else board.levels(answer.values),

@@ -123,7 +123,7 @@ function along(axis, ends, isShare, scale) {
 }
 
 /** The place of a mark in the window; null where it is not drawn. */
-function placeOf(figure, { x, y, axes, part, shares }) {
+function placeOf(figure, { x, y, part, shares }) {
   if (part) {
     const node = within(figure, part);
     if (!node) return null;
@@ -131,7 +131,7 @@ function placeOf(figure, { x, y, axes, part, shares }) {
     return [left + x[0] * width, top + y[0] * height, left + x[1] * width, top + y[1] * height];
   }
   const plot = figure.querySelector(".js-plotly-plot");
-  const [across, down] = axes.map((name) => plot?._fullLayout?.[name]);
+  const { xaxis: across, yaxis: down } = plot?._fullLayout ?? {};
   if (!across?._length || !down?._length) return null;
   const box = plot.getBoundingClientRect();
   const scale = box.width / plot.offsetWidth || 1; // it is enlarged while it is presented

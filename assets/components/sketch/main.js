@@ -25,11 +25,11 @@ function levelsOf({ kind, places, names, x, y, language }) {
  * Weights are horizontal bars there, the first on top, with levels to the right; or one row of cells.
  */
 function layOver(data, figure, root) {
-  const axes = figure?._fullLayout && data.over.axes.map((name) => figure._fullLayout[name]);
-  if (!axes?.every((axis) => axis?._length)) return null;
+  const { xaxis, yaxis } = figure?._fullLayout ?? {};
+  if (!xaxis?._length || !yaxis?._length) return null;
   const [place, here] = [figure.getBoundingClientRect(), root.getBoundingClientRect()];
   const scale = place.width / figure.offsetWidth || 1; // it is enlarged while it is presented
-  const [across, up] = axes.map((axis) => (value) => scale * (axis._offset + axis.d2p(value)));
+  const [across, up] = [xaxis, yaxis].map((axis) => (value) => scale * (axis._offset + axis.d2p(value)));
   const weights = data.kind === "weights";
   const turned = weights && !data.over.cells;
   const all = [-0.5, data.names.length - 0.5];
