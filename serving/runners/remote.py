@@ -17,7 +17,7 @@ from serving.requests.request import PayloadMissingError, RunRequest, run_key
 from serving.runners.runner import LocalRunner, Model, Run, Runner
 from viz_core.trace import Trace
 from viz_core.view.map_group import MapGroup
-from viz_core.view.requests import LayerPicture, Part, PartError, WeightsRequest
+from viz_core.view.requests import Found, WeightsRequest
 
 
 @dataclass(frozen=True)
@@ -67,26 +67,16 @@ class RemoteMaps:
     request: RunRequest[Any, Any]
     group: str
 
-    def picture(self, layer: int) -> LayerPicture:
-        picture: LayerPicture = self.execute("picture", self.request, self.group, layer)
-        return picture
-
-    def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
-        parts: list[Part | PartError] = self.execute("parts", self.request, self.group, requests)
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Found]:
+        parts: list[Found] = self.execute("parts", self.request, self.group, requests)
         return parts
 
 
 class MapServer(LocalRunner):
     """Serves `RemoteMaps`."""
 
-    def picture(self, request: RunRequest[Any, Any], group: str, layer: int) -> LayerPicture:
-        """Return thumbnails and fingerprints of one layer of a group."""
-        return self._groups(request)[group].picture(layer)
-
-    def parts(
-        self, request: RunRequest[Any, Any], group: str, parts: Sequence[WeightsRequest]
-    ) -> list[Part | PartError]:
-        """Return parts of a group's maps: whole maps, tiles, or rows of a token."""
+    def parts(self, request: RunRequest[Any, Any], group: str, parts: Sequence[WeightsRequest]) -> list[Found]:
+        """Return parts of a group's maps: thumbnails, whole maps, tiles, or rows of a token."""
         return self._groups(request)[group].maps.parts(parts)
 
     def _groups(self, request: RunRequest[Any, Any]) -> dict[str, MapGroup]:
@@ -104,7 +94,7 @@ class MapServer(LocalRunner):
 class ModelServer(MapServer):
     """Runs models in this process for a `RemoteRunner`, to which it returns runs without their traces."""
 
-    methods = ("load", "warm", "evaluate_model", "evaluate", "picture", "parts", "rows")
+    methods = ("load", "warm", "evaluate_model", "evaluate", "parts", "rows")
     """Methods that can be called by name; outlines are batched instead."""
 
     def outlines(self, requests: list[RunRequest[Any, Any]]) -> list[Outline | Exception]:

@@ -121,4 +121,4 @@ def open_tokens(groups: Sequence[MapGroup], view: ViewState) -> OpenTokens:
 def open_map(groups: Sequence[MapGroup], view: ViewState) -> Float[Tensor, "queries keys"]:
     """The exact weights of the opened head."""
     group = next(group for group in groups if group.id == view.group)
-    return group.calls[view.layer].weights(head=view.head)[group.row]
+    return group.weights(view.layer, view.head)

@@ -1,8 +1,8 @@
 """Maps recomputed from queries and keys on request: whole or in tiles, heads combined, tokens or words."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
 import numpy as np
 import torch
@@ -20,6 +20,7 @@ from viz_core.trace import AttentionCall
 from viz_core.trace.call import larger_of
 from viz_core.trace.points import SampledPoints
 from viz_core.view.requests import (
+    Found,
     KeysRequest,
     LayerPicture,
     MapRequest,
@@ -28,6 +29,7 @@ from viz_core.view.requests import (
     PartError,
     PointsRequest,
     RowsRequest,
+    ThumbnailsRequest,
     TileRequest,
     TokenRequest,
     WeightsRequest,
@@ -64,9 +66,17 @@ class ComputedMaps:
     separators: tuple[int, ...] = ()  # keys that separate or end
     thumbnail_size: int = 64  # pixels on a side of a thumbnail, at most
     patches: Patches | None = None  # where the tokens lie on a picture; None for text
+    _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def picture(self, layer: int) -> LayerPicture:
-        """A layer's thumbnails and fingerprints, in blocks, never the whole maps at once."""
+        """A layer's thumbnails and fingerprints, in blocks, never the whole maps at once.
+
+        They are cached: a request for many layers may end in the middle of them, and is repeated.
+        """
+        if layer >= len(self.calls):
+            raise PartError(f"layer: expected one of {len(self.calls)}, got {layer}")
+        if layer in self._pictures:
+            return self._pictures[layer]
         measured = measure_layer(
             self.calls[layer],
             self.row,
@@ -77,17 +87,30 @@ class ComputedMaps:
         )
         signed = self.calls[layer].signed
         thumbnails, most = in_signed_bytes(measured.overview) if signed else (in_bytes(measured.overview), 0.0)
-        return LayerPicture(thumbnails, measured.fingerprints, measured.row_error, most)
+        self._pictures[layer] = LayerPicture(thumbnails, measured.fingerprints, measured.row_error, most)
+        return self._pictures[layer]
 
-    def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
-        """Compute each request; tiles of the same rows share the work."""
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Found]:
+        """Compute each request; tiles of the same rows share the work, and so do all heads of a layer."""
         strips: _Strips = {}
-        found: list[Part | PartError] = []
+        every, found = self._every_head(requests), list[Found]()
         for request in requests:
             try:
-                found.append(self._part(request, strips))
+                found.append(self._part(request, strips, every))
             except PartError as error:
                 found.append(error)
+        return found
+
+    def _every_head(self, requests: Sequence[WeightsRequest]) -> dict[WeightsRequest, Tensor]:
+        """The maps of layers all of whose heads are requested, where a layer is small: computed together."""
+        found: dict[WeightsRequest, Tensor] = {}
+        alone = {one for one in requests if isinstance(one, MapRequest) and len(one.heads) == 1}
+        for layer in {one.heads[0][0] for one in alone} & {*range(len(self.calls))}:
+            call = self.calls[layer]
+            heads = [MapRequest(((layer, head),)) for head in range(call.num_heads)]
+            if call.num_heads * call.num_queries * call.num_keys <= _BLOCK_WEIGHTS and alone.issuperset(heads):
+                maps = _marked(call, call.weights()[self.row], self.row, slice(None))
+                found |= zip(heads, maps, strict=True)
         return found
 
     def size(self, words: bool = False) -> tuple[int, int]:
@@ -135,8 +158,12 @@ class ComputedMaps:
             pieces.append(_pooled(block, pool, self._is_signed(wanted)) if pool != (1, 1) else block)
         return torch.cat(pieces)
 
-    def _part(self, request: WeightsRequest, strips: _Strips) -> Part:
+    def _part(
+        self, request: WeightsRequest, strips: _Strips, every: Mapping[WeightsRequest, Tensor]
+    ) -> Part | LayerPicture:
         match request:
+            case ThumbnailsRequest(layer):
+                return self.picture(layer)
             case TokenRequest():
                 return _exact_part(self._token(request))
             case PointsRequest():
@@ -145,7 +172,7 @@ class ComputedMaps:
                 return _exact_part(self._keys(request))
             case MapRequest():
                 self._check_whole(request)
-                return _exact_part(self.whole(request))
+                return _exact_part(every[request] if request in every else self.whole(request))
             case MeasuresRequest():
                 self._check_whole(request.map)
                 return Part("bytes", np.empty(0, np.uint8), {"measures": finite_measures(self.measures(request.map))})

@@ -2,12 +2,15 @@
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import get_args
 
 import numpy as np
-from jaxtyping import UInt8
+import torch
+from jaxtyping import Float, UInt8
+from torch import Tensor
 
 from viz_core.maps.alignments import HeadErrors, Reading
 from viz_core.maps.distance import Patches
@@ -18,7 +21,7 @@ from viz_core.maps.word_maps import separators
 from viz_core.runtime.assets import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
-from viz_core.view.requests import LayerPicture, MapSource
+from viz_core.view.requests import Found, LayerPicture, MapRequest, MapSource, Part, ThumbnailsRequest, WeightsRequest
 
 THUMBNAIL_SIZES = (64, 48, 32)
 """Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
@@ -28,6 +31,9 @@ MEASURED_AT_ONCE = 2**20
 
 GRID_BYTES = 384 * 1024
 """All thumbnails of a group fit into so many bytes, unless there are more heads than of the smallest do."""
+
+EXACT_BYTES = 128 * 1024
+"""So many bytes of exact maps are sent unasked."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,7 +81,7 @@ class MapGroup:
     provenance: Provenance = field(default=UNKNOWN, compare=False, repr=False)
     stamp: str = field(default_factory=lambda: secrets.token_hex(8), init=False, compare=False)
     """Differs between any two groups, also of two processes: a browser may have met the one before a restart."""
-    _pictures: dict[int, LayerPicture] = field(default_factory=dict, init=False, compare=False, repr=False)
+    _answers: dict[WeightsRequest, Found] = field(default_factory=dict, init=False, compare=False, repr=False)
 
     def __repr__(self) -> str:
         """Its kind and size, in a line."""
@@ -134,6 +140,11 @@ class MapGroup:
         return next(fitting, THUMBNAIL_SIZES[-1])
 
     @property
+    def is_small(self) -> bool:
+        """Whether the exact maps of all heads take few bytes: a browser is sent them unasked."""
+        return 4 * len(self.heads) * len(self.query_tokens) * len(self.key_tokens) <= EXACT_BYTES
+
+    @property
     def sent_whole(self) -> bool:
         """Whether a browser is sent whole maps, not tiles of them."""
         return is_sent_whole(len(self.query_tokens), len(self.key_tokens))
@@ -172,12 +183,33 @@ class MapGroup:
         known = {name: bool(self.alignment_errors) for name in get_args(Reading)}
         return tuple(each for each in MEASURES.values() if known.get(each.name, True) and any(map(each.fits, infos)))
 
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Found]:
+        """What all these ask for, at once. Thumbnails are cached, and maps of a head where those of all are small."""
+        new = [request for request in dict.fromkeys(requests) if request not in self._answers]
+        found = dict(zip(new, self.maps.parts(new), strict=True)) if new else {}
+        for request, one in found.items():
+            if isinstance(request, ThumbnailsRequest) and isinstance(one, LayerPicture):
+                self._answers[request] = self._with_errors(one, request.layer) if self.alignment_errors else one
+            elif self.is_small and isinstance(one, Part) and isinstance(request, MapRequest) and not request.heads[1:]:
+                self._answers[request] = one
+        return [self._answers.get(request) or found[request] for request in requests]
+
+    def pictures(self, layers: Sequence[int] | None = None) -> list[LayerPicture]:
+        """Layers as the grid shows them, at once; all of them unless given."""
+        parts = self.parts([*map(ThumbnailsRequest, range(len(self.calls)) if layers is None else layers)])
+        return [part for part in parts if isinstance(part, LayerPicture)]
+
     def picture(self, layer: int) -> LayerPicture:
-        """A layer as the grid shows it; asked for once and kept."""
-        if layer not in self._pictures:
-            picture = self.maps.picture(layer)
-            self._pictures[layer] = self._with_errors(picture, layer) if self.alignment_errors else picture
-        return self._pictures[layer]
+        """A layer as the grid shows it."""
+        return self.pictures([layer])[0]
+
+    def weights(self, layer: int, head: int) -> Float[Tensor, "queries keys"]:
+        """The exact map of a head."""
+        if self.is_small:
+            (part,) = self.parts([MapRequest(((layer, head),))])
+            if isinstance(part, Part):
+                return torch.from_numpy(part.array)
+        return self.calls[layer].weights(head=head)[self.row]
 
     def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:
         """Add the alignment accuracies that are known of its heads."""
@@ -193,13 +225,13 @@ class MapGroup:
         weights would be computed to find it."""
         if len(self.heads) * len(self.query_tokens) * len(self.key_tokens) > MEASURED_AT_ONCE:
             return None
-        return clearest_head([self.picture(layer).fingerprints for layer in range(len(self.calls))])
+        return clearest_head([picture.fingerprints for picture in self.pictures()])
 
     @property
     def row_error(self) -> float:
         """max |1 - sum_j a_ij| over all rows of all heads, from what the pictures read anyway; NaN where one has it."""
-        return float(np.max([self.picture(layer).row_error for layer in range(len(self.calls))]))
+        return float(np.max([picture.row_error for picture in self.pictures()]))
 
     def has_picture(self, layer: int) -> bool:
         """Whether the picture of this layer costs nothing any more."""
-        return layer in self._pictures
+        return ThumbnailsRequest(layer) in self._answers

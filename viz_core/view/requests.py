@@ -141,10 +141,19 @@ class RowsRequest:
     width: int
 
 
-WeightsRequest = TokenRequest | PointsRequest | KeysRequest | MapRequest | MeasuresRequest | TileRequest | RowsRequest
+WeightsRequest = (
+    ThumbnailsRequest
+    | TokenRequest
+    | PointsRequest
+    | KeysRequest
+    | MapRequest
+    | MeasuresRequest
+    | TileRequest
+    | RowsRequest
+)
 """Requests that need the recorded queries and keys."""
 
-PartRequest = ThumbnailsRequest | ChangeRequest | ImageRequest | WeightsRequest
+PartRequest = ChangeRequest | ImageRequest | WeightsRequest
 
 
 @dataclass(frozen=True)
@@ -261,14 +270,15 @@ class LayerPicture:
     most: float = 0.0  # the size of the largest weight of signed maps (`in_signed_bytes`); 0 for others
 
 
+Found = Part | LayerPicture | PartError
+"""The answer to a `WeightsRequest`: a `LayerPicture` for thumbnails, or what is wrong with the request."""
+
+
 @runtime_checkable
 class MapSource(Protocol):
     """Answers for the maps of one group, wherever its queries and keys lie."""
 
-    def picture(self, layer: int) -> LayerPicture:
-        """A layer as the grid shows it."""
-
-    def parts(self, requests: Sequence[WeightsRequest]) -> list[Part | PartError]:
+    def parts(self, requests: Sequence[WeightsRequest]) -> list[Found]:
         """What all these ask for; where one cannot be had, what is wrong with it."""
 
 

@@ -17,10 +17,11 @@ from jaxtyping import Float
 from viz_core.maps.fingerprints import pattern_of
 from viz_core.maps.measures import scaled_rows, total_variation
 from viz_core.trace.points import SampledPoints
-from viz_core.view.map_group import MapGroup
+from viz_core.view.map_group import EXACT_BYTES, MapGroup
 from viz_core.view.requests import (
     ChangeRequest,
     Combination,
+    Found,
     GroupRequest,
     ImageRequest,
     KeysRequest,
@@ -28,7 +29,6 @@ from viz_core.view.requests import (
     MapRequest,
     MeasuresRequest,
     Part,
-    PartError,
     PartRequest,
     Pin,
     PointsRequest,
@@ -124,7 +124,7 @@ def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[ViewR
 
     All requests for weights of a group go to its `MapSource` at once.
     """
-    parts: dict[ViewRequest, Part | PartError | None] = {}
+    parts: dict[ViewRequest, Found | None] = {}
     weights: dict[tuple[int, str], tuple[MapGroup, list[WeightsRequest]]] = {}
     for request in requests:
         if not isinstance(request, GroupRequest) or (group := find(request.input, request.group)) is None:
@@ -132,16 +132,15 @@ def answer(find: Callable[[int, str], MapGroup | None], requests: Iterable[ViewR
         match request.part:
             case ImageRequest():
                 parts[request] = None if group.image is None else Part("bytes", group.image.pixels)
-            case ThumbnailsRequest(layer):
-                parts[request] = _thumbnails(group.picture(layer)) if layer < len(group.calls) else None
             case ChangeRequest(layer):
                 parts[request] = _changes(group, find(1 - request.input, request.group), layer)
             case part:
                 weights.setdefault((request.input, request.group), (group, []))[1].append(part)
     for key, (group, wanted) in weights.items():
-        found = group.maps.parts(wanted)
+        found = group.parts(wanted)
         parts |= {GroupRequest(*key, part): one for part, one in zip(wanted, found, strict=True)}
-    return {request: one for request, one in parts.items() if isinstance(one, Part)}
+    drawn = {key: _thumbnails(one) if isinstance(one, LayerPicture) else one for key, one in parts.items()}
+    return {request: one for request, one in drawn.items() if isinstance(one, Part)}
 
 
 def _thumbnails(picture: LayerPicture) -> Part:
@@ -161,7 +160,7 @@ def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None
     rows = match_tokens(group.query_tokens, other.query_tokens)
     columns = match_tokens(group.key_tokens, other.key_tokens)
     changes: list[float | None] = []
-    for own, theirs in zip(group.maps.parts(requests), other.maps.parts(requests), strict=True):
+    for own, theirs in zip(group.parts(requests), other.parts(requests), strict=True):
         if not isinstance(own, Part) or not isinstance(theirs, Part):
             return None
         maps = ((torch.from_numpy(own.array), group), (torch.from_numpy(theirs.array), other))
@@ -169,9 +168,6 @@ def _changes(group: MapGroup, other: MapGroup | None, layer: int) -> Part | None
         changes.append(changed_attention(first, second, rows, columns))
     return Part("bytes", np.empty(0, np.uint8), {"changes": changes})
 
-
-EXACT_BYTES = 128 * 1024
-"""So many bytes of exact maps are sent unasked."""
 
 QUICK_WEIGHTS = 2**26
 """Pictures are sent unasked as long as no more weights than this must be computed for them."""

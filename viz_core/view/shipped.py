@@ -11,7 +11,7 @@ from viz_core.pretrained import Classification, Translation
 from viz_core.view.components import group_labels
 from viz_core.view.grouping import patch_names
 from viz_core.view.map_group import MapGroup, MapPicture
-from viz_core.view.requests import MapRequest, PartError
+from viz_core.view.requests import MapRequest, Part
 from viz_core.view.state import ViewState, over_picture
 
 _DECIMALS = 3  # of weights that a page lights words by
@@ -122,9 +122,8 @@ def linked_sentences(groups: tuple[MapGroup, ...]) -> dict[str, Any]:
 
 
 def _head(group: MapGroup, layer: int, head: int) -> dict[str, Any]:
-    (weights,) = group.maps.parts([MapRequest(((layer, head),), words=True)])
-    if isinstance(weights, PartError):
-        raise weights
+    (weights,) = group.parts([MapRequest(((layer, head),), words=True)])
+    assert isinstance(weights, Part)
     return {
         "layer": layer,
         "head": head,

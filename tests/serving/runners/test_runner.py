@@ -45,6 +45,7 @@ from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
+from viz_core.view.requests import MapRequest, Part
 from viz_core.view.shipped import aligning_head
 from viz_core.view.state import ViewState
 
@@ -139,7 +140,21 @@ def test_a_run_and_its_view_are_the_same_from_elsewhere(
     assert set(names[:-1]) <= one.parts.keys()
     for name, part in one.parts.items():
         assert torch.equal(part, other_view.parts[name]), name
-    assert [method for method, _ in wire.received].count("parts") == 1, "what one message asks crosses at once"
+    methods = [method for method, _ in wire.received if method != "rows"]
+    assert methods == ["outline", *["parts"] * len(groups)], "what one message asks of a group crosses at once"
+
+
+def test_maps_of_a_small_group_cross_once(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
+    here, there = (runner.groups(CALM, LABELS)[0] for runner in (local, remote))
+    encode_view(View((there,), WORDS), ViewState(there.id, 0, 0))
+    assert there.is_small
+    wire.received.clear()
+    for layer, head in here.heads:
+        assert torch.equal(there.weights(layer, head), here.weights(layer, head))
+        assert torch.equal(here.weights(layer, head), here.calls[layer].weights(head=head)[0])
+    there.pictures()
+    assert not wire.received
+    assert not isinstance(there.parts([MapRequest(((0, 9),))])[0], Part), "there is no such head"
 
 
 def test_heads_switched_off_elsewhere_are_those_of_the_request(
@@ -175,7 +190,7 @@ def test_nothing_large_crosses(remote: RemoteRunner, wire: Wire) -> None:
         for group in remote.groups(long, LABELS):
             for layer in range(len(group.calls)):
                 group.picture(layer)
-        assert {method for method, _ in wire.received} == {"outline", "picture"}
+        assert {method for method, _ in wire.received} == {"outline", "parts"}
         whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
         assert sum(size for _, size in wire.received) < whole / 2
 
