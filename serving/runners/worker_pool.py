@@ -29,6 +29,7 @@ from serving.runners.worker import CANCEL, EXIT, GO_ON, Call, Result, can_fork
 from viz_core.runtime.hooks import CpuTimeError, may_end
 
 _BATCH = 16
+_SHORT = 8  # bits of the size of an input: sentences of a line are padded at little cost
 _STEP = 0.5  # seconds between two checks whether the result is still needed
 _GRACE = 5.0  # seconds in which a cancelled call must end
 _ROOT = Path(__file__).resolve().parents[2]
@@ -179,9 +180,10 @@ class Worker:
                 self._crew.begin(self, tasks)
         return tasks
 
-    def _alike(self, task: Task) -> tuple[bool, bool]:
-        """What sentences of one batch have in common: whether they take long, and whether their time is limited."""
-        return self._crew.is_long(task), task.call.cpu_limit is None
+    def _alike(self, task: Task) -> tuple[bool, bool, int]:
+        """What sentences of one batch have in common: whether they take long, whether their time is limited, and about
+        their length, to which the others are padded."""
+        return self._crew.is_long(task), task.call.cpu_limit is None, max(task.kind[2], _SHORT)
 
     def _run(self, tasks: Sequence[Task]) -> None:
         """Run tasks in the process and finish them.

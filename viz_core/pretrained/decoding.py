@@ -10,6 +10,7 @@ from viz_core.models.decoding_step import begin_decoding
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.runtime.hooks import may_end
+from viz_core.trace.intervene import is_editing
 
 Logits: TypeAlias = Float[Tensor, "steps vocab"]
 
@@ -38,8 +39,8 @@ def greedy_search(
 ) -> list[list[int]]:
     """The likeliest token at each step, y_t = argmax p(y | y_<t, x), until eos or max_new_tokens.
 
-    Where tokens alone are asked for, rows that have ended leave the batch: few sentences are as long as the longest.
-    Heads may be edited meanwhile; row by row, as `gate` and `patch` can, only with logits_of, where all rows stay.
+    Rows that have ended leave the batch: few sentences are as long as the longest. While heads are edited all stay, as
+    `gate` and `patch` can edit row by row.
 
     Args:
         logits_of: where given, gets each row's logits, from which its tokens were chosen.
@@ -53,24 +54,23 @@ def greedy_search(
     token = torch.full((source.shape[0], 1), special.bos, device=source.device)
     rows = list(range(source.shape[0]))  # of the batch
     found: list[list[int]] = [[] for _ in rows]
-    seen = []
+    seen: list[list[Float[Tensor, " vocab"]]] = [[] for _ in rows]
     for _ in range(max_new_tokens):
         may_end()
         logits, state = step(token, state)
-        if logits_of is not None:
-            seen.append(logits[:, -1])
         token = _without_specials(logits[:, -1], special).argmax(dim=-1, keepdim=True)
-        for row, chosen in zip(rows, token[:, 0].tolist(), strict=True):
+        for place, (row, chosen) in enumerate(zip(rows, token[:, 0].tolist(), strict=True)):
             if found[row][-1:] != [special.eos]:
                 found[row].append(chosen)
+                seen[row].append(logits[place, -1])
         going = [place for place, row in enumerate(rows) if found[row][-1] != special.eos]
         if not going:
             break
-        if logits_of is None and len(going) < len(rows):
+        if len(going) < len(rows) and not is_editing():
             active = torch.tensor(going, device=source.device)
             token, state, rows = token[active], state.select(active), [rows[place] for place in going]
-    if logits_of is not None and seen:
-        logits_of.extend(row[: len(ids)] for row, ids in zip(torch.stack(seen, dim=1), found, strict=True))
+    if logits_of is not None and max_new_tokens > 0:
+        logits_of.extend(map(torch.stack, seen))
     return found
 
 

@@ -26,6 +26,7 @@ from viz_core.pretrained.translation import Translation, likeliest_others, word_
 from viz_core.runtime.assets import Provenance
 from viz_core.runtime.refusal import RefusalError
 from viz_core.trace import Trace, record
+from viz_core.trace.one_text import source_of_text
 
 TRANSLATION_ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "transformer": (TransformerEncoder, TransformerDecoder),
@@ -119,7 +120,7 @@ class Translator:
     def translate_all(
         self, texts: Sequence[str], max_new_tokens: int = MAX_NEW_TOKENS, beam: int = 1
     ) -> list[Translation]:
-        """`translate` for several texts; greedy search decodes them as one batch, each to its own length."""
+        """`translate` for several texts; by greedy search they are one batch, each to its own length."""
         return self.translate_ids([self.encode(text) for text in texts], max_new_tokens, beam)
 
     @torch.inference_mode()
@@ -144,27 +145,26 @@ class Translator:
         if not 1 <= beam <= 16:
             raise ValueError(f"beam: expected 1 to 16, got {beam}")
         limits = length_limits(sources, max_new_tokens)
-        if beam > 1 or len(sources) == 1:  # the last step of a beam depends on the limit, so each by itself
-            return [self._translated(ids, limit, beam) for ids, limit in zip(sources, limits, strict=True)]
-        logits: list[Logits] = []
-        found = self.search(sources, max(limits), beam, logits) if sources else []
-        targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
-        written = zip(sources, targets, logits, strict=True)
-        return [self._recorded(ids, target, cached, *self._encoded(ids)) for ids, target, cached in written]
+        if beam > 1:  # the last step of a beam depends on its limit, so each by itself
+            return [self._translated([ids], [limit], beam)[0] for ids, limit in zip(sources, limits, strict=True)]
+        return self._translated(sources, limits) if sources else []
 
-    def _translated(self, source_ids: list[int], limit: int, beam: int) -> Translation:
-        """Translate one text: the encoder runs once, for the search and for the maps."""
+    def _translated(self, sources: Sequence[list[int]], limits: Sequence[int], beam: int = 1) -> list[Translation]:
+        """Translate texts as one batch: the encoder runs once for the search and for the maps, the decoder once over
+        all results."""
+        X, lengths = self._padded(sources)
         logits: list[Logits] = []
-        trace, encoded = self._encoded(source_ids)
-        target_ids = self.search([source_ids], limit, beam, logits, encoded)[0]
-        return self._recorded(source_ids, target_ids, logits[0], trace, encoded)
-
-    def _encoded(self, source_ids: list[int]) -> tuple[Trace, Any]:
-        """Return a recording of the encoder, and what it returned."""
         with record() as trace:
             trace.may_be_empty = True  # models without attention translate too
-            source = torch.tensor([source_ids], device=self.device)
-            return trace, self.model.encoder(source, torch.tensor([len(source_ids)], device=self.device))
+            encoded = self.model.encoder(X, lengths)
+        found = self.search(sources, max(limits), beam, logits, encoded)
+        targets = [ids[:limit] for ids, limit in zip(found, limits, strict=True)]
+        Y, _ = self._padded([[self.special.bos, *ids[:-1]] for ids in targets])
+        trace.token_mask = {"decoder": Y.ne(self.special.pad)} if len(targets) > 1 else {}  # for edits
+        with trace.adopt():
+            passed, _ = self.model.decoder(Y, self.model.decoder.init_state(encoded, lengths))
+        rows = zip(sources, targets, logits, passed, text_traces(trace, sources, targets), strict=True)
+        return [self._recorded(*row) for row in rows]
 
     def search(
         self,
@@ -175,36 +175,36 @@ class Translator:
         encoded: Any = None,
     ) -> list[list[int]]:
         """Target ids of each source, whose logits are added to those there are; the shorter sources are padded."""
-        lengths = [len(ids) for ids in sources]
-        padded = [[*ids, *[self.special.pad] * (max(lengths) - len(ids))] for ids in sources]
-        X = torch.tensor(padded, device=self.device)
-        valid_lens = torch.tensor(lengths, device=self.device)
+        X, lengths = self._padded(sources)
         if beam == 1:
-            return greedy_search(self.model, X, valid_lens, self.special, limit, logits, encoded)
-        return beam_search(self.model, X, valid_lens, self.special, limit, beam, logits_of=logits, encoded=encoded)
+            return greedy_search(self.model, X, lengths, self.special, limit, logits, encoded)
+        return beam_search(self.model, X, lengths, self.special, limit, beam, logits_of=logits, encoded=encoded)
+
+    def _padded(self, texts: Sequence[Sequence[int]]) -> tuple[Int[Tensor, "batch n"], Int[Tensor, " batch"]]:
+        """Return token ids as one tensor, the shorter texts padded at their ends, and their lengths."""
+        lengths = [len(ids) for ids in texts]
+        padded = [[*ids, *[self.special.pad] * (max(lengths) - len(ids))] for ids in texts]
+        return torch.tensor(padded, device=self.device), torch.tensor(lengths, device=self.device)
 
     def teacher_forced(
         self, source_ids: Sequence[int], target_ids: Sequence[int]
     ) -> tuple[Int[Tensor, "1 keys"], Int[Tensor, "1 steps"], Int[Tensor, "1"]]:
         """Return the model's inputs for a finished translation: source, decoder input, and the source's length."""
-        source = torch.tensor([source_ids], device=self.device)
-        target = torch.tensor([[self.special.bos, *target_ids[:-1]]], device=self.device)
-        return source, target, torch.tensor([len(source_ids)], device=self.device)
+        source, lengths = self._padded([source_ids])
+        return source, self._padded([[self.special.bos, *target_ids[:-1]]])[0], lengths
 
     def _recorded(
-        self, source_ids: list[int], target_ids: list[int], cached: Logits, trace: Trace, encoded: Any
+        self, source_ids: list[int], target_ids: list[int], cached: Logits, logits: Logits, trace: Trace
     ) -> Translation:
-        """Record one teacher-forced pass over a finished translation, and compare it with the decoding steps.
+        """Return a finished translation, with what one teacher-forced pass over it gave.
 
         Args:
-            trace: that of the encoder, which the decoder's is added to.
-            encoded: what the encoder returned.
+            cached: logits of the decoding steps, to be compared.
+            logits: of the pass; padding may follow.
+            trace: of the pass.
         """
-        _, target, valid_lens = self.teacher_forced(source_ids, target_ids)
-        decoder_ids = target[0].tolist()
-        with trace.adopt():
-            logits, _ = self.model.decoder(target, self.model.decoder.init_state(encoded, valid_lens))
-        every = logits[0].float().log_softmax(dim=-1)
+        decoder_ids, logits = [self.special.bos, *target_ids[:-1]], logits[: len(target_ids)]
+        every = logits.float().log_softmax(dim=-1)
         log_p = every[range(len(target_ids)), target_ids]
         others = likeliest_others(every, target_ids, never=(self.special.pad, self.special.bos))
         rivals = [[(self._pieces([token])[0], p) for token, p in step] for step in others]
@@ -219,7 +219,7 @@ class Translator:
             log_probability=float(log_p.sum()),
             log_probabilities=tuple(log_p.tolist()),
             words=word_probabilities(self._pieces(target_ids), target_words, log_p.tolist(), rivals),
-            cache_error=float((logits[0] - cached[: len(target_ids)]).abs().max()),
+            cache_error=float((logits - cached[: len(target_ids)]).abs().max()),
             num_unknown=source_ids.count(token_id(self.tokenizer, UNK)),
             complete=target_ids[-1] == self.special.eos,
             trace=trace,
@@ -241,6 +241,20 @@ class Translator:
     def _pieces(self, ids: Sequence[int]) -> list[str]:
         """Tokens as they are in the vocabulary."""
         return [self.tokenizer.id_to_token(i) or UNK for i in ids]
+
+
+def text_traces(trace: Trace, sources: Sequence[list[int]], targets: Sequence[list[int]]) -> list[Trace]:
+    """Return the recording of each text of a batch, without the padding after it."""
+    if len(sources) == 1:
+        return [trace]
+    found = [Trace(trace.differentiable, trace.values) for _ in sources]
+    for row, (own, *lengths) in enumerate(zip(found, sources, targets, strict=True)):
+        read, written = (range(len(ids)) for ids in lengths)
+        for call in trace:
+            queries = read if call.stack == "encoder" else written
+            keys = written if call.stack == "decoder" and call.kind == "self" else read
+            own.add_joined(source_of_text(call.source, row, queries, keys), call.site)
+    return found
 
 
 def length_limits(sources: Sequence[list[int]], most: int) -> list[int]:

@@ -16,11 +16,15 @@ from viz_core.trace.weights import causal_mask
 def source_of_text(source: Source, row: int, queries: range, keys: range) -> Source:
     """Return the source of one row of the batch, with these queries and keys alone: views of what was recorded.
 
+    Keys among them that are no tokens stay so.
+
     ValueError if a tensor has been changed in place since.
     """
     own, rows, columns = slice(row, row + 1), slice(queries.start, queries.stop), slice(keys.start, keys.stop)
     spans = {"queries": rows, "keys": columns, "values": columns, "gate": rows, "sampled": rows}
-    parts: dict[str, Any] = {"query_tokens": None, "key_tokens": None, "texts": None}
+    tokens: Tensor | None = getattr(source, "key_tokens", None)
+    tokens = None if tokens is None or bool(tokens[own, columns].all()) else tokens[own, columns]
+    parts: dict[str, Any] = {"query_tokens": None, "key_tokens": tokens, "texts": None}
     if isinstance(source, StoredTensors):
         source.check_unchanged()
         named = source.named_tensors().items()

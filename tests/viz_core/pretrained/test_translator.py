@@ -108,6 +108,25 @@ def test_texts_alone_are_those_of_the_recorded_translations(translator: Translat
     assert translator.translate_texts([]) == []
 
 
+def test_texts_of_one_batch_have_the_maps_of_each_alone(translator: Translator) -> None:
+    texts = ["Go.", SENTENCE, "I like coffee, and the cat is on the bed with the red dog."]
+    model, passes = copy.deepcopy(translator.model), list[object]()
+    model.encoder.register_forward_hook(lambda *_: passes.append(None))
+    together = dataclasses.replace(translator, model=model).translate_all(texts)
+    assert len(passes) == 1
+    for text, found in zip(texts, together, strict=True):
+        alone = translator.translate(text)
+        assert (found.text, found.made) == (alone.text, alone.made)
+        assert found.log_probabilities == pytest.approx(alone.log_probabilities, abs=1e-5)
+        assert found.cache_error < 1e-4
+        assert found.trace.sites == alone.trace.sites
+        for call in found.trace:
+            other = alone.trace[call.site]
+            torch.testing.assert_close(call.weights(), other.weights(), atol=1e-6, rtol=0)
+            assert torch.equal(call.key_mask, other.key_mask)
+            assert torch.equal(call.query_mask, other.query_mask)
+
+
 @pytest.mark.parametrize("beam", [1, 3])
 def test_log_probabilities_are_the_terms_of_their_sum(translator: Translator, beam: int) -> None:
     result = translator.translate("The cat is on the bed.", max_new_tokens=6, beam=beam)
