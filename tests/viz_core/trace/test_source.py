@@ -126,20 +126,20 @@ def test_a_beam_search_is_refused_or_followed(seed: int) -> None:
 
 
 @pytest.mark.parametrize("is_inference", [False, True])  # torch does not count there how often a cache is written over
-@pytest.mark.parametrize("cache", ["rejections", "lookup", "static", "window"])
+@pytest.mark.parametrize("cache", ["rejections", "lookup", "static", "window", "static window"])
 @torch.no_grad()
 def test_any_cache_gives_one_map(cache: str, is_inference: bool) -> None:
     torch.manual_seed(0)
-    model = writer("mistral" if cache == "window" else "llama")
-    options: dict[str, Any] = {"lookup": {"prompt_lookup_num_tokens": 3}, "static": {"cache_implementation": "static"}}
+    model = writer("mistral" if cache.endswith("window") else "llama")
+    options: dict[str, Any] = {"lookup": {"prompt_lookup_num_tokens": 3}}
     if cache == "rejections":
         helper = copy.deepcopy(model)
         restore(helper)
         for weight in helper.parameters():
             weight += 0.05 * torch.randn_like(weight)
         options[cache] = {"assistant_model": helper}
-    if cache == "static":
-        options[cache]["disable_compile"] = True
+    if cache.startswith("static"):
+        options[cache] = {"cache_implementation": "static", "disable_compile": True}
     with torch.inference_mode(is_inference), record() as trace:
         ids = model.generate(PROMPT, **WRITING, **options.get(cache, {}))
     assert len(trace) > 4
