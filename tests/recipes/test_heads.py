@@ -205,17 +205,6 @@ def test_lengths_are_those_of_the_values_that_the_layer_makes() -> None:
     assert value_lengths(translator, [sample])["encoder-self"][0].tolist() == pytest.approx(wanted.tolist(), rel=1e-4)
 
 
-def test_every_sample_links_words_that_there_are() -> None:
-    samples = aligned_samples()
-    assert len(samples) == 100 == len({sample.english for sample in samples})
-    for sample in samples:
-        assert sample.sure
-        assert not sample.sure & sample.possible
-        for i, j in sample.sure | sample.possible:
-            assert i < len(sample.english_spans)
-            assert j < len(sample.french_spans)
-
-
 def test_words_are_cut_as_the_file_says() -> None:
     pair = AlignedPair("He can't, it's Tom's.", "J'ai l'eau, qu'il dit-elle.", frozenset(), frozenset())
     english = [pair.english[start:stop] for start, stop in pair.english_spans]

@@ -82,19 +82,6 @@ def test_every_query_equals_its_own_sum(
 
 
 @both
-def test_length_zero_gives_zeros_and_sends_back_no_gradient(kind: str) -> None:
-    layer = make(kind, 5, 5).eval()
-    queries = torch.randn(2, 2, 5, requires_grad=True)
-    output = layer(queries, torch.randn(2, 4, 5), torch.randn(2, 4, 6), torch.tensor([[0, 4], [2, 0]]))
-    assert torch.equal(output[0, 0], torch.zeros(6))
-    assert torch.equal(output[1, 1], torch.zeros(6))
-    (gradient,) = torch.autograd.grad(output.square().sum(), queries)
-    assert torch.equal(gradient[0, 0], torch.zeros(5))
-    assert gradient[0, 1].abs().min() > 0
-    assert gradient.isfinite().all()
-
-
-@both
 def test_dropout_acts_in_training_only_and_not_on_the_recorded_weights(kind: str) -> None:
     queries, keys, values = torch.zeros(1, 1, 2), torch.zeros(1, 1000, 2), torch.ones(1, 1000, 1)
     layer = make(kind, 2, 2, dropout=0.5)

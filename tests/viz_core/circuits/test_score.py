@@ -20,7 +20,6 @@ from viz_core.hub import instrument
 from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import BlockOptions
-from viz_core.positional.rotary import Rotary
 from viz_core.trace import Trace, intervene, off, record
 
 PLACES = {"query": 3, "key": 1}
@@ -70,24 +69,6 @@ def test_the_terms_add_up_to_the_score(family: str, dtype: torch.dtype) -> None:
             assert not found.terms[part].any()
             splits = family in ("gpt2", "bert", "roberta", "bart", "marian")
             assert (("position", None, None) in found.key_parts) is splits
-
-
-@pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("positions", [None, Rotary()])
-@pytest.mark.parametrize("norm", [nn.LayerNorm, nn.RMSNorm])
-def test_our_encoders(norm_first: bool, positions: Any, norm: Any) -> None:
-    torch.manual_seed(6)
-    options = BlockOptions(norm_first=norm_first, positions=positions, norm=norm, num_key_heads=2, softcap=5.0)
-    model = TransformerEncoder(20, 32, 24, HEADS, 3, 0.1, True, options=options).eval()
-    with torch.no_grad():
-        for parameter in model.parameters():
-            parameter.add_(0.3 * torch.randn_like(parameter))
-    trace = recorded(model, {"X": CLEAN, "valid_lens": torch.tensor([6, 4])})
-    for row in (0, 1):
-        found = score_attribution(model, trace, "encoder.2.self", 1, **PLACES, row=row)
-        adds_up(found, trace, "encoder.2.self", row)
-        assert len(found.query_parts) == 2 + 2 * (HEADS + 1) + (positions is None)
-        assert abs(found.cap) > 1e-5
 
 
 @pytest.mark.parametrize(

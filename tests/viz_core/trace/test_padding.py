@@ -13,7 +13,6 @@ from viz_core.attention import AdditiveAttention
 from viz_core.maps.contributions import contribution_norms, contribution_sum, value_lengths
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.register import MEASURES
-from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.trace import (
     attend,
     gate,
@@ -126,25 +125,6 @@ def test_queries_of_cross_attention_are_the_tokens_of_the_self_attention_before(
         attend(queries, queries, queries, mask=targets[:, None, None], site="decoder.0.self")
         attend(queries, keys, keys, site="decoder.0.cross")
     assert torch.equal(trace["decoder.0.cross"].query_mask, targets)
-
-
-def test_the_model_s_own_lengths_are_known_on_both_sides() -> None:
-    encoder = TransformerEncoder(11, 8, 16, 2, 2, 0.0).eval()
-    decoder = TransformerDecoder(11, 8, 16, 2, 2, 0.0).eval()
-    source, target, lengths = torch.randint(11, (2, 7)), torch.randint(11, (2, 5)), torch.tensor([4, 7])
-    targets = torch.arange(5) < torch.tensor([3, 5])[:, None]
-    with record(token_mask={"decoder": targets}) as trace:
-        decoder(target, decoder.init_state(encoder(source, lengths), lengths))
-    assert trace["encoder.1.self"].query_mask.sum(dim=1).tolist() == [4, 7]
-    assert trace["decoder.1.cross"].key_mask.sum(dim=1).tolist() == [4, 7]
-    assert torch.equal(trace["decoder.1.cross"].query_mask, targets)
-    with record() as alone:
-        decoder(target[:1, :3], decoder.init_state(encoder(source[:1, :4], lengths[:1]), lengths[:1]))
-    for site in trace.sites:
-        torch.testing.assert_close(trace.text(0)[site].weights(), alone[site].weights(), atol=1e-5, rtol=0)
-        on_itself = site.endswith("self")
-        padded = measure_layer(trace[site], on_itself=on_itself).fingerprints[0]
-        assert padded == pytest.approx(measure_layer(alone[site], on_itself=on_itself).fingerprints[0], abs=1e-5)
 
 
 def test_a_token_mask_of_another_size_or_with_a_gap_is_refused() -> None:
