@@ -37,17 +37,20 @@ export function prepare(picture, { form, width, height, mean, std }) {
   return { pixels, seen: made(width, height, 3, (row, column, channel) => at(shaped, row, column, Math.min(channel, shaped.channels - 1))).data };
 }
 
+/** Width and height times a number, to the nearest whole pixel, at least one. */
+const scaled = ({ width, height }, by) => [width, height].map((side) => Math.max(1, Math.round(side * by)));
+
 /** The largest centred part of the right shape, resized. */
 function photograph(picture, [width, height]) {
   const scale = Math.min(picture.width / width, picture.height / height);
-  const inner = [halfToEven(width * scale), halfToEven(height * scale)];
+  const inner = scaled({ width, height }, scale);
   const [left, top] = [Math.floor((picture.width - inner[0]) / 2), Math.floor((picture.height - inner[1]) / 2)];
   return resized(cropped(picture, [left, top, left + inner[0], top + inner[1]]), [width, height]);
 }
 
 /** Grey, bright on black, the longer side filling the square. */
 function garment(picture, [width, height]) {
-  const colour = thumbnail(picture, WORKING_SIDE);
+  const colour = resized(picture, scaled(picture, Math.min(1, WORKING_SIDE / Math.max(picture.width, picture.height))));
   const border = borderColour(colour);
   let background = grey(...border.map(Math.floor));
   const part = cropped(colour, boxOf(colour, border));
@@ -58,18 +61,11 @@ function garment(picture, [width, height]) {
     return isInverted ? 255 - value : value;
   });
   const scale = Math.min(width / shape.width, height / shape.height);
-  const inner = [Math.max(1, halfToEven(shape.width * scale)), Math.max(1, halfToEven(shape.height * scale))];
+  const inner = scaled(shape, scale);
   const small = resized(shape, inner);
   const [left, top] = [Math.floor((width - inner[0]) / 2), Math.floor((height - inner[1]) / 2)];
   const isInside = (row, column) => row >= top && row < top + inner[1] && column >= left && column < left + inner[0];
   return made(width, height, 1, (row, column) => (isInside(row, column) ? at(small, row - top, column - left, 0) : background));
-}
-
-/** Python's `round`: a half goes to the even number. */
-function halfToEven(value) {
-  const below = Math.floor(value);
-  if (value - below !== 0.5) return Math.round(value);
-  return below % 2 ? below + 1 : below;
 }
 
 /** ITU-R 601-2, in Pillow's fixed point. */
@@ -103,19 +99,6 @@ function boxOf({ width, height, channels, data }, border) {
 
 const cropped = (picture, [left, top, right, bottom]) =>
   made(right - left, bottom - top, picture.channels, (row, column, channel) => at(picture, top + row, left + column, channel));
-
-/** At most `side` pixels on each side, its shape kept, as Pillow's `thumbnail` rounds. */
-function thumbnail(picture, side) {
-  const { width, height } = picture;
-  if (side >= width && side >= height) return picture;
-  const aspect = width / height;
-  const rounded = (value, miss) => {
-    const [below, above] = [Math.floor(value), Math.ceil(value)];
-    return Math.max(miss(above) < miss(below) ? above : below, 1);
-  };
-  if (aspect <= 1) return resized(picture, [rounded(side * aspect, (n) => Math.abs(aspect - n / side)), side]);
-  return resized(picture, [side, rounded(side / aspect, (n) => (n === 0 ? 0 : Math.abs(aspect - side / n)))]);
-}
 
 /** Pillow's bicubic filter, which averages over all pixels that become one. */
 export function resized(picture, [width, height]) {

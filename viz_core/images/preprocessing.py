@@ -81,7 +81,7 @@ def garment(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, tup
     steps = ["grey"]
     colour = as_rgb(image)
     if max(colour.size) > _WORKING_SIDE:  # 40 megapixels of float32 colours would be half a gigabyte
-        colour.thumbnail((_WORKING_SIDE, _WORKING_SIDE), Image.Resampling.BICUBIC, reducing_gap=None)
+        colour = _resize(colour, _scaled(colour.size, _WORKING_SIDE / max(colour.size)))
     array = np.asarray(colour)
     border = _border(array)
     background = int(Image.new("RGB", (1, 1), tuple(map(int, border))).convert("L").getpixel((0, 0)))  # type: ignore[arg-type]
@@ -96,7 +96,7 @@ def garment(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, tup
         background = 255 - background
         steps.append("negated")
     scale = min(size[1] / grey.width, size[0] / grey.height)
-    inner = (max(1, round(grey.width * scale)), max(1, round(grey.height * scale)))
+    inner = _scaled(grey.size, scale)
     canvas = Image.new("L", size[::-1], background)
     corner = ((size[1] - inner[0]) // 2, (size[0] - inner[1]) // 2)
     canvas.paste(_resize(grey, inner), corner)
@@ -108,7 +108,7 @@ def photograph(image: Image.Image, size: tuple[int, int]) -> tuple[Image.Image, 
     colour = as_rgb(image)
     steps = []
     scale = min(colour.width / size[1], colour.height / size[0])
-    inner = (max(1, round(size[1] * scale)), max(1, round(size[0] * scale)))
+    inner = _scaled(size[::-1], scale)
     if inner != colour.size:
         left, top = (colour.width - inner[0]) // 2, (colour.height - inner[1]) // 2
         colour = colour.crop((left, top, left + inner[0], top + inner[1]))
@@ -126,6 +126,12 @@ def _border(array: UInt8[np.ndarray, "height width channels"]) -> Float[np.ndarr
     """Median colour of the pixels along the four edges."""
     edges = np.concatenate((array[0], array[-1], array[:, 0], array[:, -1]))
     return np.median(edges.astype(np.float32), axis=0)
+
+
+def _scaled(size: tuple[int, int], scale: float) -> tuple[int, int]:
+    """Width and height times `scale`, to the nearest whole pixel, a half up; at least one."""
+    width, height = (max(1, int(side * scale + 0.5)) for side in size)
+    return width, height
 
 
 def _resize(image: Image.Image, size: tuple[int, int]) -> Image.Image:
