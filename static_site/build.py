@@ -46,11 +46,11 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         cards = []
         for part, model, own in models:
             page, data = part.page(words), part.data(words, model, own)
-            data["recorded"] = add_recorded(files, page.name, *part.recorded(words, model))
-            view = "view" if page.name == "transformer" else f"view-{page.name}"
-            for name in (page.name, view):
+            data["recorded"] = add_recorded(files, page["name"], *part.recorded(words, model))
+            view = "view" if part is translator else f"view-{page['name']}"
+            for name in (page["name"], view):
                 files.add(f"{language}/{name}.html", model_page(words, page, data, name))
-            cards.append(Card(page.name, page.title, words.of(page.chapter, "question"), size_of(own)))
+            cards.append(Card(page["name"], page["title"], words.of(page["chapter"], "question"), size_of(own)))
             if part is translator:
                 files.add(f"{language}/walk.html", translator.walk_page(files, words, model, data))
                 cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))

@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph
-from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.model_pages import add_model, common_data
 from static_site.pages import Words, plain_text
 from static_site.translator import gated, outputs, projections
 from ui.text.words import load_words
@@ -57,7 +57,7 @@ def attention_layers(model: ViT) -> list[MultiHeadAttention]:
 def export_classifier(model: ViT) -> tuple[dict[str, bytes], WeightStore]:
     """Return the graph "classifier" of a ViT and its weights."""
     layers, heads = len(model.blks), attention_layers(model)[0].num_heads
-    store = WeightStore(dict(model.named_parameters()))
+    store = WeightStore()
     channels = model.patch_embedding.conv.in_channels
     graph = export_graph(
         ClassifierGraph(model),
@@ -100,15 +100,16 @@ def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str,
     return described
 
 
-def page(words: Words) -> ModelPage:
+def page(words: Words) -> dict[str, Any]:
     """The classifiers' parts of the page."""
 
     def named(names: Iterable[str]) -> dict[str, str]:
         return {name: words.of(NAME, f"option.{name}") for name in names}
 
-    selects = {"model": named(SAMPLES), "source": named(SOURCES), "sample": {}}
-    labelled = {name: (words.label(NAME, name), options) for name, options in selects.items()}
-    return ModelPage(NAME, NAME, words.title(NAME), selects=labelled, upload=words.label(NAME, "upload"))
+    options = {"model": named(SAMPLES), "source": named(SOURCES), "sample": {}}
+    selects = {name: (words.label(NAME, name), each) for name, each in options.items()}
+    own = {"name": NAME, "chapter": NAME, "title": words.title(NAME)}
+    return own | {"selects": selects, "upload": words.label(NAME, "upload")}
 
 
 def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:

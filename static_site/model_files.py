@@ -6,17 +6,18 @@ import json
 import logging
 import re
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import onnx
+import onnx.parser
 import torch
 from onnx import helper, numpy_helper
+from onnx.external_data_helper import set_external_data
 from tokenizers import Tokenizer
-from torch import Tensor, nn
+from torch import nn
 
 WEIGHTS = "weights"
 """The name under which graphs refer to the file of their weights."""
@@ -27,83 +28,53 @@ SHARED_FROM = 256
 
 def empty_graph() -> bytes:
     """A graph that returns its input: a session of it starts the runtime while weights are still on their way."""
-    x, y = (helper.make_tensor_value_info(name, onnx.TensorProto.FLOAT, [1]) for name in "xy")
-    graph = helper.make_graph([helper.make_node("Identity", ["x"], ["y"])], "empty", [x], [y])
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=10)
-    return model.SerializeToString(deterministic=True)
+    text = '<ir_version: 10, opset_import: ["": 18]> empty (float[1] x) => (float[1] y) { y = Identity (x) }'
+    return onnx.parser.parse_model(text).SerializeToString(deterministic=True)
 
 
 @dataclass
 class WeightStore:
-    """The weights of one model: exactly the float16 numbers of its checkpoint, each tensor once.
+    """The file of a model's weights, each tensor once, and what computes them from it when a session starts.
 
-    Attributes:
-        named: the model's tensors, by name; of several names for one tensor the first counts.
-        made: tensors that the browser computes by a formula, by name: how.
-        places: offset in bytes of each tensor in use, as it is or transposed, once the browser has unpacked the file to
-            float32. Graphs find each matrix as they multiply by it, so that a session starts without transposing any.
+    Numbers lie in float16, matrices on a grid in 8 bits with a power of 2 for each row.
     """
 
-    named: Mapping[str, Tensor]
-    made: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    places: dict[tuple[str, bool], int] = field(default_factory=dict)
-    size: int = 0
+    content: bytearray = field(default_factory=bytearray)
+    places: dict[bytes, int] = field(default_factory=dict)
 
-    def find(self, values: np.ndarray) -> tuple[str, bool] | None:
-        """The name of the tensor with these values, and whether they are its transpose."""
-        for name, tensor in self.named.items():
-            own = tensor.detach().numpy()
-            if own.shape == values.shape and np.array_equal(own, values):
-                return name, False
-            if own.ndim == 2 and own.shape == values.shape[::-1] and np.array_equal(own.T, values):
-                return name, True
-        return None
-
-    def place(self, name: str, transposed: bool) -> tuple[int, int]:
-        """Offset and length in bytes of a tensor within the unpacked file."""
-        length = 4 * self.named[name].numel()
-        if (name, transposed) not in self.places:
-            self.places[name, transposed] = self.size
-            self.size += length
-        return self.places[name, transposed], length
-
-    def packed(self) -> tuple[bytes, str]:
-        """The stored tensors as one file, and as JSON how the browser unpacks it.
-
-        First float16 numbers: the lower bytes of all, then the higher ones. Then matrices on a grid: int8 q of all,
-        then int8 e of all rows.
+    def unpacked(self, name: str, values: np.ndarray) -> Iterator[onnx.TensorProto | onnx.NodeProto]:
+        """Add a tensor to the file; the initializers and nodes that give it under its name.
 
         Raises:
-            ValueError: if a tensor has numbers that float16 does not.
+            ValueError: if it has numbers that float16 does not.
         """
-        halves, wholes, exponents = [np.empty(0, "<f2")], [np.empty(0, np.int8)], [np.empty(0, np.int8)]
-        tensors = []
-        for name in dict.fromkeys(sorted((name for name, _ in self.places), key=self.made.__contains__)):
-            tensor: dict[str, Any] = {"name": name, "shape": list(self.named[name].shape)}
-            tensor |= {"offset": self.places.get((name, False)), "transposed": self.places.get((name, True))}
-            tensors.append(tensor)
-            if name in self.made:
-                tensor["made"] = self.made[name]
-                continue
-            values = self.named[name].detach().numpy()
-            half = values.astype("<f2")
-            if not np.array_equal(half.astype(np.float32), values):
-                raise ValueError(f"{name}: expected numbers that float16 has, got others")
-            if found := grid_of(half):
-                tensor["grid"] = True
-                wholes.append(found[0].ravel())
-                exponents.append(found[1])
-            else:
-                halves.append(half.ravel())
-        numbers = np.concatenate(halves)
-        planes = numbers.view(np.uint8).reshape(-1, 2).T
-        content = b"".join(part.tobytes() for part in (planes, *wholes, *exponents))
-        index = {"bytes": self.size, "halves": numbers.size, "tensors": tensors}
-        return content, json.dumps(index)
+        half = values.astype("<f2")
+        if not np.array_equal(half.astype(np.float32), values):
+            raise ValueError(f"{name}: expected numbers that float16 has, got others")
+        parts: tuple[np.ndarray, ...] | None
+        if parts := grid_of(half):
+            operation = "Mul"
+        elif grid_of(half.T):
+            yield from self.unpacked(f"{name}.T", values.T)
+            yield helper.make_node("Transpose", [f"{name}.T"], [name])
+            return
+        else:
+            parts, operation = (half,), "Identity"
+        for i, part in enumerate(parts):
+            data = part.tobytes()
+            tensor = numpy_helper.from_array(part, f"{name}.{i}.packed")
+            if data not in self.places:
+                self.places[data] = len(self.content)
+                self.content += data
+            set_external_data(tensor, WEIGHTS, self.places[data], len(data))
+            tensor.ClearField("raw_data")
+            yield tensor
+            yield helper.make_node("Cast", [tensor.name], [f"{name}.{i}"], to=onnx.TensorProto.FLOAT)
+        yield helper.make_node(operation, [f"{name}.{i}" for i in range(len(parts))], [name])
 
 
 def grid_of(half: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
-    """Whole q (rows, columns) with |q| <= 127 and e (rows,), int8, where a float16 matrix is q 2^e; else None.
+    """Whole q (rows, columns) with |q| <= 127, int8, and 2^e (rows, 1), where a float16 matrix is q 2^e; else None.
 
     All numbers of float16 are multiples of 2^-24, its least subnormal one. The lowest bit that any multiple of a row
     has gives the largest e that fits the row.
@@ -111,14 +82,12 @@ def grid_of(half: np.ndarray) -> tuple[np.ndarray, np.ndarray] | None:
     if half.ndim != 2 or not np.isfinite(half).all():
         return None
     multiples = np.ldexp(half.astype(np.float64), 24).astype(np.int64)
-    bits = np.bitwise_or.reduce(multiples, axis=1)
+    bits = np.bitwise_or.reduce(multiples, axis=1, keepdims=True)
     lowest = np.maximum(bits & -bits, 1)
-    whole = multiples // lowest[:, None]
+    whole = multiples // lowest
     if np.abs(whole).max() > 127:
         return None
-    exponents = np.log2(lowest).astype(np.int8) - np.int8(24)
-    assert np.array_equal(np.ldexp(whole.astype(np.float64), exponents[:, None]), half)
-    return whole.astype(np.int8), exponents
+    return whole.astype(np.int8), np.ldexp(lowest.astype(np.float64), -24).astype("<f2")
 
 
 def export_graph(
@@ -137,7 +106,8 @@ def export_graph(
     """
     with torch.inference_mode():
         output_names = list(module.eval()(*inputs))
-    with _quiet():
+    with warnings.catch_warnings(action="ignore"):
+        logging.disable(logging.WARNING)  # what the exporter reports of libraries that are not needed
         program = torch.onnx.export(
             module,
             inputs,
@@ -149,25 +119,23 @@ def export_graph(
             optimize=True,
             verbose=False,
         )
+        logging.disable(logging.NOTSET)
     assert program is not None
-    return _with_shared_weights(program.model_proto, store).SerializeToString(deterministic=True)
+    return with_shared_weights(program.model_proto, store).SerializeToString(deterministic=True)
 
 
-def _with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.ModelProto:
+def with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.ModelProto:
+    """Move a model's large tensors to `store`, and what only says where it was made out of it."""
     graph = model.graph
-    for tensor in graph.initializer:
-        values = numpy_helper.to_array(tensor)
-        if values.size < SHARED_FROM:
-            continue
-        found = store.find(values)
-        if found is None:
-            raise ValueError(f"{tensor.name}: expected a tensor of the model, got shape {values.shape}")
-        offset, length = store.place(*found)
-        tensor.ClearField("raw_data")
-        tensor.data_location = onnx.TensorProto.EXTERNAL
-        for key, value in (("location", WEIGHTS), ("offset", offset), ("length", length)):
-            tensor.external_data.add(key=key, value=str(value))
-    for node in graph.node:  # where it came from: paths of this machine
+    nodes = list(graph.node)
+    del graph.node[:]
+    weights = [each for each in graph.initializer if each.data_type == each.FLOAT and np.prod(each.dims) >= SHARED_FROM]
+    for tensor in weights:
+        graph.initializer.remove(tensor)
+        for part in store.unpacked(tensor.name, numpy_helper.to_array(tensor)):
+            (graph.initializer if isinstance(part, onnx.TensorProto) else graph.node).append(part)
+    graph.node.extend(nodes)
+    for node in graph.node:
         del node.metadata_props[:]
         node.doc_string = ""
     for value in (*graph.input, *graph.output):
@@ -176,17 +144,6 @@ def _with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.Mod
         del function.metadata_props[:]
     del graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
     return model
-
-
-@contextmanager
-def _quiet() -> Iterator[None]:
-    """Without what the exporter reports of libraries that are not needed."""
-    with warnings.catch_warnings(action="ignore"):
-        logging.disable(logging.WARNING)
-        try:
-            yield
-        finally:
-            logging.disable(logging.NOTSET)
 
 
 def tokenizer_json(tokenizer: Tokenizer) -> str:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping
+from dataclasses import asdict
 from typing import Any
 
 import numpy as np
@@ -22,34 +22,13 @@ from viz_core.view.state import ALLOWED, DisplayOptions
 _STATES = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported")
 
 
-@dataclass(frozen=True)
-class ModelPage:
-    """The parts of a page that its model decides, in the page's language.
-
-    Attributes:
-        name: of its file and its script, without ending.
-        chapter: of the app, whose essentials it shows and to which it links.
-        definition: in Markdown, of the chapter unless given.
-        text, placeholder: label of the field of a text.
-        selects: label, and values with their names, of each list by name.
-        numbers: label, and least, most, step and first value.
-        upload: label of the field of a picture.
-        examples: texts that fill in the field.
-        lang: language of the result.
-    """
-
-    name: str
-    chapter: str
-    title: str
-    definition: str = ""
-    text: str = ""
-    placeholder: str = ""
-    selects: Mapping[str, tuple[str, Mapping[Any, str]]] = field(default_factory=dict)
-    numbers: Mapping[str, tuple[str, tuple[float, float, float, float]]] = field(default_factory=dict)
-    upload: str = ""
-    button: str = ""
-    examples: Sequence[str] = ()
-    lang: str = ""
+FORM: dict[str, Any] = {
+    **dict.fromkeys(("text", "placeholder", "upload", "button", "lang"), ""),
+    **{"selects": {}, "numbers": {}, "examples": ()},
+}
+"""What a model's page may have: labels of a text, of a picture and of a button; what stands in the text's field;
+label and options of each list; label, and least, most, step and first value of each number; texts that fill in the
+field; and the language of the result."""
 
 
 def add_model(
@@ -57,11 +36,9 @@ def add_model(
 ) -> dict[str, Any]:
     """Add a model's graphs and weights, and other files of its folder by their names without .json.gz."""
     folder = f"models/{name}"
-    weights, index = store.packed()
     return {
         "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
-        "weights": files.add(f"{folder}/weights.gz", weights),
-        "index": files.add(f"{folder}/weights.json", index),
+        "weights": files.add(f"{folder}/weights.gz", bytes(store.content)),
         **{each: files.add(f"{folder}/{each}.json.gz", content) for each, content in others.items()},
     }
 
@@ -130,7 +107,12 @@ def common_data(
     }
 
 
-def model_page(words: Words, page: ModelPage, data: Mapping[str, Any], file: str) -> str:
-    """The HTML of a model's page, or of a file that shows its view only, for a frame in another page."""
-    own = {"definition": page.definition} if page.definition else {}
-    return whole_page(words, page.name, data, file, page.chapter, title=page.title, page=page, **own)
+def model_page(words: Words, page: dict[str, Any], data: Mapping[str, Any], file: str) -> str:
+    """The HTML of a model's page, or of a file that shows its view only, for a frame in another page.
+
+    Args:
+        page: `name` of its file and script; `chapter` of the app, whose essentials it shows; `title`; maybe its own
+            `definition`; and what it has of `FORM`.
+    """
+    own = {name: value for name, value in page.items() if name in ("title", "definition")}
+    return whole_page(words, page["name"], data, file, page["chapter"], page=FORM | page, **own)

@@ -14,16 +14,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from itertools import product
 from typing import Any
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 from torch.export import Dim
+from torch.utils.hooks import RemovableHandle
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph, tokenizer_json
-from static_site.model_pages import ModelPage, add_model, common_data, model_page
+from static_site.model_pages import add_model, common_data, model_page
 from static_site.pages import PAGES, Words
 from ui.text.words import load_words
 from ui.widgets.walk import encode_walk, walk_links, walk_words
@@ -32,6 +34,7 @@ from viz_core.lab.walk import walk_translation
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder
+from viz_core.positional.sinusoidal import sinusoidal_rows
 from viz_core.pretrained import Translator, load
 from viz_core.trace import Trace
 from viz_core.view.components import group_labels
@@ -53,7 +56,7 @@ class EncoderGraph(nn.Module):
             modules |= _modules_of(f"encoder.{i}", block, self=(block.attention, block.addnorm1))
             modules |= projections(f"encoder.{i}.self", block.attention, "keys", "values")
             modules[f"encoder.{i}.output"] = block.addnorm2
-        with gated(layers, gates), outputs(modules, layers[0].head_dim) as found:
+        with positions_in(self.encoder, 0), gated(layers, gates), outputs(modules, layers[0].head_dim) as found:
             states = self.encoder(source)
         for i, crossing in enumerate(block.attention2 for block in self.decoder.blocks):
             keys, values = crossing.project(states, states)
@@ -90,7 +93,8 @@ class DecoderGraph(nn.Module):
             attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
             modules |= _modules_of(f"decoder.{i}", block, **attentions) | {f"decoder.{i}.output": block.addnorm3}
         own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
-        with gated(own, gates[0]), gated(cross, gates[1]), outputs(modules, own[0].head_dim) as found:
+        gates_on = gated([*own, *cross], gates.flatten(0, 1))
+        with positions_in(self.decoder, past[0].shape[2]), gates_on, outputs(modules, own[0].head_dim) as found:
             # The encoder's output is in `crossed` already.
             logits, state = self.decoder(tokens, DecoderState(torch.zeros(1), None, caches))
         for i in range(len(blocks)):
@@ -113,13 +117,25 @@ def projections(name: str, attention: MultiHeadAttention, *others: str) -> dict[
     return {f"{name}.{part}": getattr(attention, f"W_{part[0]}") for part in ("queries", *others)}
 
 
+def positions_in(stack: TransformerEncoder | TransformerDecoder, offset: int) -> RemovableHandle:
+    """Compute positions from `offset` on, instead of reading them from the table, which so need not be loaded."""
+
+    def add(_module: nn.Module, inputs: tuple[Tensor], _output: Tensor) -> Tensor:
+        (embedded,) = inputs
+        return embedded + sinusoidal_rows(torch.arange(offset, offset + embedded.shape[1]), embedded.shape[2])
+
+    return stack.pos_encoding.register_forward_hook(add)
+
+
 @contextmanager
 def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, Tensor]]:
-    """Collect what modules return, by their names; projections as (b, heads, n, d)."""
+    """Collect what modules return, by their names; projections as (b, heads, n, d); and what W_o takes."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str) -> Any:
-        def hook(_module: nn.Module, _inputs: Any, output: Tensor) -> None:
+        def hook(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
+            if name.endswith(".added"):
+                found[name.replace("added", "joined")] = inputs[0]
             is_projection = name.endswith((".queries", ".keys", ".values"))
             found[name] = output.unflatten(2, (-1, head_dim)).transpose(1, 2) if is_projection else output
 
@@ -149,12 +165,7 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
     encoder = model.encoder
     layers, heads = len(encoder.blocks), encoder.blocks[0].attention.num_heads
     size = encoder.blocks[0].attention.head_dim
-    rows, width = encoder.pos_encoding.P.shape[1:]
-    table = "encoder.pos_encoding.P"
-    store = WeightStore(
-        {table: encoder.pos_encoding.P} | dict(model.named_parameters()), {table: {"sinusoids": [rows, width, 10000.0]}}
-    )
-    free = Dim.DYNAMIC
+    store, free = WeightStore(), Dim.DYNAMIC
     crossed = [f"decoder.{i}.cross.{part}" for i in range(layers) for part in ("keys", "values")]
     past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
     graphs = {
@@ -206,32 +217,31 @@ def add_files(files: SiteFiles, translator: Translator) -> dict[str, Any]:
     return add_model(files, NAME, graphs, store, tokenizer=tokenizer_json(translator.tokenizer))
 
 
-def page(words: Words) -> ModelPage:
+def page(words: Words) -> dict[str, Any]:
     """The translator's parts of the page."""
     named = {beam: words.of("transformer", f"option.{'greedy' if beam == 1 else f'beam {beam}'}") for beam in BEAMS}
-    label, hint = words.label("transformer", "text"), words.of("translation", "placeholder")
     selects = {"beam": (words.label("transformer", "search"), named)}
-    return page_of("transformer", words, text=label, placeholder=hint, selects=selects, lang="fr")
+    return page_of("transformer", words, "translation") | {"selects": selects, "lang": "fr"}
 
 
-def page_of(name: str, words: Words, **others: Any) -> ModelPage:
+def page_of(name: str, words: Words, of_hint: str) -> dict[str, Any]:
     """A page with a sentence to translate."""
-    button, examples = words.of("translation", "translate"), [words.of("translation", preset) for preset in PRESETS]
-    return ModelPage(name, name, words.title(name), button=button, examples=examples, **others)
+    examples = [words.of("translation", preset) for preset in PRESETS]
+    own = {"name": name, "chapter": name, "title": words.title(name), "text": words.label(name, "text")}
+    hint, button = words.of(of_hint, "placeholder"), words.of("translation", "translate")
+    return own | {"placeholder": hint, "button": button, "examples": examples}
 
 
 def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
     """The translation of the example, as `translate` of translator.js returns it."""
     found = translator.translate(words.of("translation", EXAMPLE))
-    sides = {"source": found.source_tokens, "target": found.target_tokens, "decoder": found.decoder_tokens}
-    numbers = {"source": found.source_words, "target": found.target_words, "decoder": found.decoder_words}
+    names = product(("source", "target", "decoder"), ("tokens", "words"))
     return {
+        **{f"{side}{part.title()}": getattr(found, f"{side}_{part}") for side, part in names},
         "text": found.text,
         "sourceText": found.made.text,
         "source": found.source_ids,
         "target": found.target_ids,
-        **{f"{side}Tokens": tokens for side, tokens in sides.items()},
-        **{f"{side}Words": words for side, words in numbers.items()},
         "logProbability": found.log_probability,
         "cacheError": found.cache_error,
         "numUnknown": found.num_unknown,
@@ -289,5 +299,4 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
         "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
         **{name: own[name] for name in ("files", "sizes", "heads")},
     }
-    label, hint = words.label("walk", "text"), words.of("walk", "placeholder")
-    return model_page(words, page_of("walk", words, text=label, placeholder=hint), data, "walk")
+    return model_page(words, page_of("walk", words, "walk"), data, "walk")

@@ -18,7 +18,7 @@ from torch.export import Dim
 
 from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph, tokenizer_json
-from static_site.model_pages import ModelPage, add_model, common_data
+from static_site.model_pages import add_model, common_data
 from static_site.pages import Words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
@@ -73,7 +73,7 @@ def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:
     """Return the graph "writer" of a Llama and its weights."""
     config = network.config
     layers, heads, key_heads = config.num_hidden_layers, config.num_attention_heads, config.num_key_value_heads
-    store = WeightStore(dict(network.named_parameters()))
+    store = WeightStore()
     past = [f"past.{i}.{part}" for i in range(layers) for part in ("keys", "values")]
     free = Dim.DYNAMIC
     graph = export_graph(
@@ -111,19 +111,19 @@ def add_files(files: SiteFiles, writer: HubModel) -> dict[str, Any]:
     return add_model(files, NAME, *export_writer(writer.network), tokenizer=tokenizer_json(tokenizer))
 
 
-def page(words: Words) -> ModelPage:
+def page(words: Words) -> dict[str, Any]:
     """The writer's parts of the page."""
-    return ModelPage(
-        "writer",
-        "model-lab",
-        words.of("walk", "option.writer"),
-        words.of("site", "definition.writer"),
-        words.label("model-lab", "start"),
-        numbers={name: (words.label("model-lab", name), numbers) for name, numbers in NUMBERS.items()},
-        button=words.of("site", "write"),
-        examples=[words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")],
-        lang="en",
-    )
+    return {
+        "name": "writer",
+        "chapter": "model-lab",
+        "title": words.of("walk", "option.writer"),
+        "definition": words.of("site", "definition.writer"),
+        "text": words.label("model-lab", "start"),
+        "numbers": {name: (words.label("model-lab", name), numbers) for name, numbers in NUMBERS.items()},
+        "button": words.of("site", "write"),
+        "examples": [words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")],
+        "lang": "en",
+    }
 
 
 def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
@@ -131,14 +131,13 @@ def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
     run = writer.run(words.of("walk", "start.writer"), max_new_tokens=NUMBERS["new"][-1])
     ids, given = run.inputs["input_ids"][0], run.num_prompt_tokens
     chosen = run.output.log_softmax(dim=-1)[range(given - 1, len(ids) - 1), ids[given:]]
-    written = run.tokens[given] if given < len(ids) else None
     return {
         "text": run.text,
         "ids": ids.tolist(),
         "numPrompt": given,
         "tokens": [token.label for token in run.tokens],
         "words": token_words(run.tokens),
-        "joins": written is not None and not written.starts_word and not written.special,
+        "joins": any(not (token.starts_word or token.special) for token in run.tokens[given : given + 1]),
         "logProbability": float(chosen.sum()),
         "isComplete": run.complete,
     }, run.trace

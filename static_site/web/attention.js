@@ -1,38 +1,35 @@
 // Attention weights from queries and keys (viz_core/trace/weights.py), and measures of maps (viz_core/maps/head_measures).
 
 /**
- * softmax(q k^T / sqrt(d)) of every head: heads x queries x keys as float32; zeros of a head that is off.
+ * Scores q k^T / sqrt(d) and weights, their softmax, of every head: heads x queries x keys as float32; a head that is off has zeros.
  *
  * @param {{heads: number, keyHeads: number, size: number, queries: Float32Array, keys: Float32Array, causal: boolean, off: number[]}} call
  *   queries: heads x n x size; keys: key heads x n x size, each key head for as many neighbouring heads (Ainslie 2023)
  */
-export function attentionWeights({ heads, keyHeads = heads, size, queries, keys, causal, off = [] }) {
+export function attend({ heads, keyHeads = heads, size, queries, keys, causal, off = [] }) {
   const rows = queries.length / heads / size;
   const columns = keys.length / keyHeads / size;
-  const weights = new Float32Array(heads * rows * columns);
-  const scores = new Float64Array(columns);
-  for (let head = 0; head < heads; head += 1) {
-    if (off.includes(head)) continue;
+  const [scores, weights] = [0, 1].map(() => new Float32Array(heads * rows * columns));
+  const exact = new Float64Array(columns);
+  for (let place = 0; place < heads * rows; place += 1) {
+    const [head, row] = [Math.floor(place / rows), place % rows];
     const first = Math.floor((head * keyHeads) / heads) * columns;
-    for (let row = 0; row < rows; row += 1) {
-      const seen = causal ? columns - rows + row + 1 : columns;
-      const query = (head * rows + row) * size;
-      let most = -Infinity;
-      for (let column = 0; column < seen; column += 1) {
-        const key = (first + column) * size;
-        let score = 0;
-        for (let i = 0; i < size; i += 1) score += queries[query + i] * keys[key + i];
-        scores[column] = score / Math.sqrt(size);
-        if (scores[column] > most) most = scores[column];
-      }
-      let total = 0;
-      for (let column = 0; column < seen; column += 1) total += scores[column] = Math.exp(scores[column] - most);
-      const place = (head * rows + row) * columns;
-      for (let column = 0; column < seen; column += 1) weights[place + column] = scores[column] / total;
+    for (let column = 0; column < columns; column += 1) {
+      let score = 0;
+      for (let i = 0; i < size; i += 1) score += queries[place * size + i] * keys[(first + column) * size + i];
+      exact[column] = score / Math.sqrt(size);
     }
+    scores.set(exact, place * columns);
+    if (off.includes(head)) continue;
+    const seen = exact.subarray(0, causal ? columns - rows + row + 1 : columns);
+    const most = Math.max(...seen);
+    const total = seen.reduce((sum, score, i) => sum + (seen[i] = Math.exp(score - most)), 0);
+    seen.forEach((share, column) => (weights[place * columns + column] = share / total));
   }
-  return weights;
+  return { scores, weights };
 }
+
+export const attentionWeights = (call) => attend(call).weights;
 
 /** By how much the sum of any row differs from 1; a row of zeros, of a head that is off, counts as 0. */
 export function rowError(weights, columns) {

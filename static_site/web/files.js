@@ -1,5 +1,5 @@
 // Files of the site in the browser's cache, each under its SHA-256 digest, so that a second visit loads nothing: the
-// service worker (service_worker.js) answers from the same cache. And bytes as components and graphs read them.
+// service worker (service_worker.js) answers from the same cache.
 
 /** The folder of the site, wherever it is published. */
 export const ROOT = new URL(".", import.meta.url);
@@ -51,27 +51,3 @@ async function readCounting(response, arrived) {
 
 /** Bytes that gzip compressed: packed by the build, because many hosts compress nothing. */
 export const unzip = (bytes) => new Response(new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"))).arrayBuffer();
-
-/** Arrays one after the other, each at a multiple of 4; `add` gives the offset of one. */
-export function makeSections() {
-  const arrays = [];
-  let length = 0;
-  const add = (values) => {
-    const offset = length;
-    arrays.push([offset, values]);
-    length += Math.ceil(values.byteLength / 4) * 4;
-    return offset;
-  };
-  return { add, arrays, size: () => length };
-}
-
-/** Header and sections as bytes. */
-export function frame(header, { arrays, size }) {
-  const text = new TextEncoder().encode(JSON.stringify(header));
-  const start = 4 + Math.ceil(text.length / 4) * 4;
-  const bytes = new Uint8Array(start + size()).fill(32, 4, start);
-  new DataView(bytes.buffer).setUint32(0, start - 4, true);
-  bytes.set(text, 4);
-  for (const [offset, { buffer, byteOffset, byteLength }] of arrays) bytes.set(new Uint8Array(buffer, byteOffset, byteLength), start + offset);
-  return bytes;
-}

@@ -14,12 +14,12 @@ let runtime = null; // once for all models of a page
 /**
  * Load the runtime, the weights and the graphs of a model.
  *
- * @param files {runtime, empty, weights, index, graphs: {name: file}}, each a file as `loadFile` takes it
+ * @param files {runtime, empty, weights, graphs: {name: file}}, each a file as `loadFile` takes it
  * @param {(share: {done: number, total: number}) => void} progress of what is loaded, in bytes
  * @returns the sessions by name
  */
 export async function loadModel(files, progress = () => {}) {
-  const all = [files.runtime, files.empty, files.weights, files.index, ...Object.values(files.graphs)];
+  const all = [files.runtime, files.empty, files.weights, ...Object.values(files.graphs)];
   const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
   const load = (file) => loadFile(file, (count) => progress({ done: (done += count), total }));
@@ -27,9 +27,9 @@ export async function loadModel(files, progress = () => {}) {
   runtime ??= parts.then(startRuntime);
   const started = runtime;
   started.catch(() => (runtime = null)); // so that another try loads it anew
-  const [weights, index, ...graphs] = await Promise.all([files.weights, files.index, ...Object.values(files.graphs)].map(load));
+  const [weights, ...graphs] = await Promise.all([files.weights, ...Object.values(files.graphs)].map(load));
   performance.mark("arrived");
-  const data = unpackWeights(new Uint8Array(await unzip(weights)), JSON.parse(new TextDecoder().decode(index)));
+  const data = new Uint8Array(await unzip(weights));
   await started;
   const sessions = {};
   for (const [i, name] of Object.keys(files.graphs).entries()) {
@@ -45,33 +45,6 @@ async function startRuntime([program, empty]) {
   await session.release();
 }
 
-/**
- * Weights as float32 where the graphs look for them (`packed` of static_site/model_files.py): from float16 in two planes, all lower
- * bytes, then all higher; and from matrices of whole numbers, each row times its power of 2.
- */
-export function unpackWeights(planes, { bytes, halves, tensors }) {
-  const numbers = new Float32Array(bytes / 4);
-  const values = new Float16Array(Uint16Array.from({ length: halves }, (_, i) => planes[i] | (planes[halves + i] << 8)).buffer);
-  const rows = tensors.reduce((sum, { grid, shape }) => sum + (grid ? shape[0] : 0), 0);
-  const whole = new Int8Array(planes.buffer, planes.byteOffset + 2 * halves, planes.length - 2 * halves - rows);
-  const exponents = new Int8Array(planes.buffer, planes.byteOffset + planes.length - rows, rows);
-  let [at, atWhole, atRow] = [0, 0, 0];
-  for (const { shape, offset, transposed, made, grid } of tensors) {
-    const count = shape.reduce((product, side) => product * side, 1);
-    let tensor;
-    if (made) tensor = sinusoids(...made.sinusoids);
-    else if (grid) {
-      const [first, columns] = [atRow, shape[1]];
-      tensor = Float32Array.from(whole.subarray(atWhole, (atWhole += count)), (q, i) => q * 2 ** exponents[first + Math.floor(i / columns)]);
-      atRow += shape[0];
-    } else tensor = Float32Array.from(values.subarray(at, (at += count)));
-    if (offset !== null) numbers.set(tensor, offset / 4);
-    if (transposed !== null) transpose(tensor, shape, numbers.subarray(transposed / 4, transposed / 4 + count));
-  }
-  if (at !== halves || atWhole !== whole.length) throw new Error(`weights: expected ${halves} and ${whole.length} numbers, got ${at} and ${atWhole}`);
-  return new Uint8Array(numbers.buffer);
-}
-
 /** P[i, 2j] = sin(i omega_j), P[i, 2j+1] = cos(i omega_j) with omega_j = base^(-2j/d), row by row (Vaswani 2017, section 3.5). */
 export function sinusoids(rows, width, base = 10000) {
   const table = new Float32Array(rows * width);
@@ -80,15 +53,6 @@ export function sinusoids(rows, width, base = 10000) {
     for (let row = 0; row < rows; row += 1) table[row * width + column] = wave(row * frequency);
   }
   return table;
-}
-
-/** Tile by tile: what is written lies close together, as what is read does. */
-function transpose(tensor, [rows, columns], into) {
-  const TILE = 32;
-  for (let top = 0; top < rows; top += TILE)
-    for (let left = 0; left < columns; left += TILE)
-      for (let row = top; row < Math.min(top + TILE, rows); row += 1)
-        for (let column = left; column < Math.min(left + TILE, columns); column += 1) into[column * rows + row] = tensor[row * columns + column];
 }
 
 /** Gates (layers, heads) of a group, of several (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */

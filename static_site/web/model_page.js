@@ -245,7 +245,7 @@ export function startPage(page, own) {
   fill();
   /** Load the model, unless it is here, and run it. */
   async function start() {
-    if (!globalThis.WebAssembly || !globalThis.DecompressionStream || !globalThis.Float16Array) return state.say("unsupported");
+    if (!globalThis.WebAssembly || !globalThis.DecompressionStream) return state.say("unsupported");
     if (!isLoaded) await presentRecorded().catch(console.warn); // the model comes all the same
     try {
       if (!isLoaded) globalThis.atlas = await own.load(state.begin(), readAddress()); // for tests and the curious

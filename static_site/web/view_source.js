@@ -4,7 +4,6 @@ import { NEARBY, attentionWeights, clarityOf, measureMap, measuresOf, patchRows,
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
 import markup from "./components/attention_view/view.js";
-import { frame, makeSections } from "./files.js";
 
 const VERSION = 3;
 const MAX_TOKENS = 512; // on a side of a map that is sent whole
@@ -102,14 +101,13 @@ export function makeView(host, data, language, { onSwitch, onOpen }, display = {
 
   const send = (requests, known, message) => {
     const found = requests.map((name) => [name, answer(now.groups, data.measures, name)]);
-    const sections = makeSections();
-    const parts = found.filter(([, part]) => part).map(([name, { values, ...part }]) => ({ name, ...part, offset: sections.add(values) }));
+    const parts = found.filter(([, part]) => part).map(([name, part]) => ({ name, ...part }));
     const header = {
       version: VERSION, stamp: String(now.stamp), turn: message?.turn ?? 0, message_id: message?.id ?? null, state: now.state, offline: false, offers: [],
       switches: [...now.off], parts, missing: found.filter(([, part]) => !part).map(([name]) => name),
       ...(known ? {} : { base: { language, words: data.viewWords, inputs: ["", ""], beside: [], groups: [now.groups.map((group) => group.describe(data.measures))] } }),
     };
-    show({ data: frame(header, sections), parentElement, setStateValue, setTriggerValue });
+    show({ data: { header }, parentElement, setStateValue, setTriggerValue });
   };
   const setStateValue = (_, { have, wants, turn, id, group, layer, head, pins, display }) => {
     now.state = { group, layer, head, pins, display };

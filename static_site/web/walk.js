@@ -1,10 +1,9 @@
 // The page of the walk: one translation through the whole model, played by the app's component, with the numbers of
 // viz_core/lab/walk.py, framed as in ui/widgets/walk.py.
 
-import { attentionWeights, openingHead, separatorsOf } from "./attention.js";
+import { attend, openingHead, pooled, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
-import { frame, makeSections } from "./files.js";
 import { logSum, mostLikely, sinusoids } from "./model.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
@@ -34,8 +33,8 @@ function headOf([, site, head]) {
 
 function send(block) {
   const { key, walk, before, off, at } = now;
-  const bytes = encodeWalk(walk, { key, block, edits: off.map(editOf), before, ...data.texts, state: at, about: data });
-  showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue });
+  const shown = headerOf(walk, { key, block, edits: off.map(editOf), before, ...data.texts, state: at, about: data });
+  showWalk({ data: { header: shown }, parentElement, setStateValue, setTriggerValue });
 }
 
 const { writeAddress, run } = startTextPage(page, {
@@ -78,23 +77,19 @@ function setTriggerValue(name, { edit }) {
  */
 export function walkOf(found, { layers, heads, size }, nameOf) {
   const { encoder, decoder, logits } = found.outputs;
-  const [n, m] = [found.sourceTokens.length, found.decoderTokens.length];
-  const sides = [
-    { name: "encoder", tokens: found.sourceTokens, made: encoder, groups: [["self", "encoder-self", n, (i) => encoder[`encoder.${i}.self.values`].data]] },
-    {
-      name: "decoder", tokens: found.decoderTokens, made: decoder,
-      groups: [["self", "decoder-self", m, (i) => decoder[`decoder.${i}.self.values`].data], ["cross", "cross", n, (i) => encoder[`decoder.${i}.cross.values`].data]],
-    },
-  ];
-  const stacks = sides.map(({ name, tokens, made, groups }) => {
-    const rows = tokens.length;
+  const sides = [["encoder", found.sourceTokens, encoder, { self: "encoder-self" }], ["decoder", found.decoderTokens, decoder, { self: "decoder-self", cross: "cross" }]];
+  const stacks = sides.map(([name, tokens, made, groups]) => {
     const state = (key) => {
-      const { data } = made[`${name}.${key}`];
-      return { shape: [rows, data.length / rows], values: data };
+      const { data: values, dims } = made[`${name}.${key}`];
+      return { shape: dims.slice(1), values };
+    };
+    const attentionIn = (i) => ([part, group]) => {
+      const site = `${name}.${i}.${part}`;
+      const { data: values } = (made[`${site}.values`] ?? encoder[`${site}.values`]);
+      return attentionOf(site, found.calls[group][i], { heads, size }, values, (key) => state(`${i}.${part}.${key}`));
     };
     const blocks = Array.from({ length: layers }, (_, i) => ({
-      input: state(i ? `${i - 1}.output` : "embedding"),
-      attentions: groups.map(([part, group, columns, valuesOf]) => attentionOf(`${name}.${i}.${part}`, found.calls[group][i], { rows, columns, heads, size }, valuesOf(i), state)),
+      input: state(i ? `${i - 1}.output` : "embedding"), attentions: Object.entries(groups).map(attentionIn(i)),
       neurons: state(`${i}.neurons`), ffn: state(`${i}.ffn`), output: state(`${i}.output`),
     }));
     const { shape, values } = blocks[0].input;
@@ -106,35 +101,19 @@ export function walkOf(found, { layers, heads, size }, nameOf) {
   return { stacks, choices, given };
 }
 
-function attentionOf(site, call, { rows, columns, heads, size }, values, state) {
-  const weights = attentionWeights(call);
-  const scores = new Float32Array(weights.length);
-  const allowed = new Uint8Array(weights.length).fill(1);
-  const outputs = new Float32Array(heads * rows * size);
-  const joined = new Float32Array(heads * rows * size);
-  for (let head = 0; head < heads; head += 1) {
-    for (let row = 0; row < rows; row += 1) {
-      const out = (head * rows + row) * size;
-      for (let column = 0; column < columns; column += 1) {
-        const at = (head * rows + row) * columns + column;
-        let product = 0;
-        for (let i = 0; i < size; i += 1) {
-          product += call.queries[out + i] * call.keys[(head * columns + column) * size + i];
-          outputs[out + i] += weights[at] * values[(head * columns + column) * size + i];
-        }
-        scores[at] = product / Math.sqrt(size);
-        if (call.causal && column > row) allowed[at] = 0;
-      }
-      joined.set(outputs.subarray(out, out + size), (row * heads + head) * size);
-    }
-  }
+function attentionOf(site, call, { heads, size }, values, state) {
+  const [rows, columns] = [call.queries, call.keys].map(({ length }) => length / heads / size);
+  const { scores, weights } = attend(call);
+  const joined = state("joined");
+  const outputs = new Float32Array(rows * heads * size);
+  for (let i = 0; i < rows * heads; i += 1) outputs.set(joined.values.subarray(i * size, (i + 1) * size), ((i % heads) * rows + Math.floor(i / heads)) * size);
   const [ofRows, ofColumns, map] = [[heads, rows, size], [heads, columns, size], [heads, rows, columns]];
-  const part = site.split(".").slice(1).join(".");
+  const allowed = Uint8Array.from(weights, (_, i) => Number(!call.causal || i % columns <= Math.floor(i / columns) % rows));
   return {
-    site, crosses: site.endsWith("cross"), heads, rows, columns, masked: allowed.includes(0),
+    site, crosses: site.endsWith("cross"), heads, key_heads: heads, rows, columns, masked: allowed.includes(0),
     allowed: { shape: map, values: allowed }, queries: { shape: ofRows, values: call.queries }, keys: { shape: ofColumns, values: call.keys },
     values: { shape: ofColumns, values }, scores: { shape: map, values: scores }, weights: { shape: map, values: weights },
-    outputs: { shape: ofRows, values: outputs }, joined: { shape: [rows, heads * size], values: joined }, added: state(`${part}.added`), state: state(`${part}.state`),
+    outputs: { shape: ofRows, values: outputs }, joined, added: state("added"), state: state("state"),
   };
 }
 
@@ -160,50 +139,31 @@ const outcomeOf = ({ stacks, choices, given }) => ({
 });
 
 /**
- * A walk with one of its blocks in full, as bytes for the component.
+ * What the component reads of a walk, with one of its blocks in full (ui/widgets/walk.py).
  *
- * @param about {key, block: [stack, number], edits, before: the walk without edits or null, words, links, language, state, about: the page's measures, patterns and separators}
+ * @param shown {key, block: [stack, number], edits, before: the walk without edits or null, words, links, language, state, about: the page's measures, patterns and separators}
  */
-export function encodeWalk(walk, { key, block, edits, before, words, links, language, state, about }) {
-  const sections = makeSections();
-  const array = (values, shape, type) => ({ offset: sections.add(values), shape, type });
-  const numbers = ({ shape, values }) => array(Float32Array.from(values), shape, "f4");
-  const coloured = ({ shape, values }) => {
-    const scale = values.reduce((most, value) => Math.max(most, Math.abs(value)), 0) || 1;
-    return { ...array(Int8Array.from(values, (value) => Math.round((value * 127) / scale)), shape, "i1"), scale };
+export function headerOf(walk, { before, about, ...shown }) {
+  const mapsOf = ({ heads, rows, columns, weights: { values } }) => Array.from({ length: heads }, (_, head) => values.subarray(head * rows * columns, (head + 1) * rows * columns));
+  const thumbnail = (call) => {
+    const made = mapsOf(call).map((map) => pooled(map, call.rows, call.columns, THUMBNAIL));
+    return { shape: [call.heads, made[0].height, made[0].width], values: Uint8Array.from(made.flatMap(({ most }) => [...most]), (weight) => Math.round(255 * Math.min(1, weight))) };
   };
-  const thumbnail = ({ weights: { shape: [heads, rows, columns], values } }) => {
-    const step = Math.ceil(Math.max(rows, columns) / THUMBNAIL);
-    const [height, width] = [Math.ceil(rows / step), Math.ceil(columns / step)];
-    const made = new Uint8Array(heads * height * width);
-    for (let i = 0; i < values.length; i += 1) {
-      const [head, row, column] = [Math.floor(i / rows / columns), Math.floor(i / columns) % rows, i % columns];
-      const at = (head * height + Math.floor(row / step)) * width + Math.floor(column / step);
-      made[at] = Math.max(made[at], Math.round(255 * Math.min(1, values[i])));
-    }
-    return array(made, [heads, height, width], "u1");
+  const opening = (call, tokens) => {
+    const separators = separatorsOf(about.separators, call.crosses ? walk.stacks[0].tokens : tokens);
+    return openingHead(about.measures, about.patterns, mapsOf(call), { rows: call.rows, columns: call.columns, onItself: !call.crosses, separators, image: null });
   };
-  const opening = ({ weights: { shape: [, rows, columns], values }, heads, crosses }, keys) => {
-    const maps = Array.from({ length: heads }, (_, head) => values.subarray(head * rows * columns, (head + 1) * rows * columns));
-    return openingHead(about.measures, about.patterns, maps, { rows, columns, onItself: !crosses, separators: separatorsOf(about.separators, keys), image: null });
-  };
-  const opened = walk.stacks[block[0]].blocks[block[1]];
-  const header = {
-    key, kind: "translator", block, edits, state, language, words, links, given: walk.given, picture: null, small: 0,
-    stacks: walk.stacks.map(({ name, tokens, embedded, positions, blocks }) => ({
-      name, tokens, embedded: coloured(embedded), positions: coloured(positions), maps: blocks.map(({ attentions }) => attentions.map(thumbnail)),
-      opening: blocks.map(({ attentions }) => attentions.map((call) => opening(call, call.crosses ? walk.stacks[0].tokens : tokens))),
+  return {
+    ...shown, kind: "translator", given: walk.given, picture: null, small: 0,
+    stacks: walk.stacks.map(({ blocks, ...stack }) => ({
+      ...stack, maps: blocks.map(({ attentions }) => attentions.map(thumbnail)),
+      opening: blocks.map(({ attentions }) => attentions.map((call) => opening(call, stack.tokens))),
     })),
-    input: coloured(opened.input), neurons: coloured(opened.neurons), ffn: coloured(opened.ffn), output: coloured(opened.output),
-    attentions: opened.attentions.map(({ allowed, queries, keys, values, scores, weights, outputs, joined, added, state: after, ...call }) => ({
-      ...call, key_heads: call.heads, allowed: array(allowed.values, allowed.shape, "u1"), queries: numbers(queries), keys: numbers(keys), values: numbers(values),
-      scores: numbers(scores), weights: numbers(weights), outputs: numbers(outputs), joined: coloured(joined), added: coloured(added), state: coloured(after),
-    })),
+    ...walk.stacks[shown.block[0]].blocks[shown.block[1]],
     choices: walk.choices.map((choice, step) => ({
       words: choice.words, logits: choice.logits, chosen: choice.chosen, probabilities: choice.numbers.map(choice.probability),
       before: before && follows(walk, before, step) ? { probabilities: choice.numbers.map(before.choices[step].probability), chosen: before.choices[step].chosen } : null,
     })),
     outcomes: before && { before: outcomeOf(before), now: outcomeOf(walk) },
   };
-  return frame(header, sections);
 }

@@ -112,6 +112,6 @@ def keep_offline(page: Page) -> None:
 
 
 def check_first_visit(page: Page, sent: list[int]) -> None:
-    """The page works offline; its model, the runtime and the small files of its language are together below 18.5 MB."""
+    """The page works offline; its model, the runtime and the small files of its language are together below 12 MB."""
     expect(page.get_by_role("status")).to_contain_text("works offline")
     assert sum(sent) < 12e6, f"{sum(sent) / 1e6:.1f} MB were sent"

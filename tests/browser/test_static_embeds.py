@@ -108,7 +108,7 @@ def test_a_visit_keeps_small_files_of_its_language_alone(site_folder: Path) -> N
 
 
 PLOTLY = "vendor/plotly.js"
-STEPS = ("*.wasm.gz", "weights.gz", "weights.json", "*.onnx", "tokenizer.json.gz")
+STEPS = ("*.wasm.gz", "weights.gz", "*.onnx", "tokenizer.json.gz")
 FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
 
 

@@ -32,10 +32,10 @@ export function takeAnswer(/** @type {Store} */ store, /** @type {Answer} */ { h
     Object.assign(store, makeStore(), { base: { ...store.base, ...header.base }, stamp: header.stamp });
   }
   Object.assign(store, { offline: header.offline, offers: header.offers, switches: header.switches && new Set(header.switches) });
-  for (const { name, kind, offset, shape, ...notes } of header.parts) {
+  for (const { name, kind, offset, shape, values, ...notes } of header.parts) {
     const count = shape.reduce((product, size) => product * size, 1);
     const Kind = kind === "exact" ? Float32Array : Uint8Array;
-    keepPart(store, name, { kind, shape, values: new Kind(buffer, start + offset, count), ...notes });
+    keepPart(store, name, { kind, shape, values: values ?? new Kind(buffer, start + offset, count), ...notes });
   }
   header.missing.forEach((name) => store.missing.add(name));
   return true;

@@ -186,7 +186,8 @@ export function readWalk(bytes) {
   return { ...header, numbers };
 }
 
-function arrayOf({ offset, shape, type, scale }, buffer, start) {
+function arrayOf({ offset, shape, type, scale, values }, buffer, start) {
+  if (values) return values;
   const count = shape.reduce((product, side) => product * side, 1);
   const from = start + offset;
   if (type === "u1") return new Uint8Array(buffer, from, count);

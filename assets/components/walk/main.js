@@ -90,8 +90,8 @@ function receive(view, bytes) {
       view.index = findStep(view.steps, { ...view.steps[0], stage: "softmax" });
       view.progress = 1;
     }
-    view.laidOut = "";
   }
+  view.laidOut = ""; // boxes name arrays of the walk that was there before
   settle(view);
   resize(view);
 }
