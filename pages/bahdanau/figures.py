@@ -141,14 +141,8 @@ def curves_figure(models: Mapping[str, Sequence[Mapping[str, float]]], epoch: st
     """The validation loss by epoch, one line a model; both axes by their titles."""
     figure = go.Figure()
     for (name, curve), colour, symbol in zip(models.items(), (CATEGORIES[7], KEYS), _SYMBOLS, strict=False):
-        figure.add_scatter(
-            x=np.array([point["epoch"] for point in curve], dtype=np.float32),
-            y=np.array([point["validation_loss"] for point in curve], dtype=np.float32),
-            name=name,
-            mode="lines+markers",
-            line={"color": colour},
-            marker={"symbol": symbol},
-        )
+        epochs, losses = ([point[each] for point in curve] for each in ("epoch", "validation_loss"))
+        traces.line(figure, epochs, losses, colour, name, symbol=symbol, hover=None)
     return lay_out(figure, epoch, loss, height=320)
 
 

@@ -149,26 +149,15 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
     for place, (name, film) in enumerate(films.items()):
         colour = CATEGORIES[place]
         shown = _thinned(len(film.loss))
-        style = {"mode": "lines", "x": shown + 1, "legendgroup": name}
-        line = {"color": colour, "width": 1.5}
-        figure.add_scatter(y=film.loss[shown], name=name, line=line, showlegend=several, row=1, col=1, **style)
-        line = {"color": colour, "width": 1, "dash": "dot"}
-        trained = words("named-part", name=name, part=labels["on-batch"]) if several else labels["on-batch"]
-        figure.add_scatter(
-            y=film.accuracy[shown], name=trained, opacity=0.5, line=line, showlegend=not several, row=2, col=1, **style
-        )
-        figure.add_scatter(
-            x=np.array(film.shots),
-            y=film.held_out,
-            name=words("named-part", name=name, part=labels["held-out"]) if several else labels["held-out"],
-            legendgroup=name,
-            showlegend=not several,
-            mode="lines+markers",
-            line={"color": colour},
-            marker={"size": 5, "symbol": _SYMBOLS[place]},
-            row=2,
-            col=1,
-        )
+        own: dict[str, Any] = {"legendgroup": name, "hover": None, "col": 1}
+        parts = {part: words("named-part", name=name, part=labels[part]) for part in ("on-batch", "held-out")}
+        parts = parts if several else {part: labels[part] for part in parts}
+        traces.line(figure, shown + 1, film.loss[shown], colour, name, width=1.5, showlegend=several, row=1, **own)
+        own |= {"showlegend": not several, "row": 2}
+        dotted: dict[str, Any] = {"width": 1, "dash": "dot", "opacity": 0.5}
+        traces.line(figure, shown + 1, film.accuracy[shown], colour, parts["on-batch"], **dotted, **own)
+        own |= {"size": 5, "symbol": _SYMBOLS[place]}
+        traces.line(figure, np.array(film.shots), film.held_out, colour, parts["held-out"], **own)
     _mark(figure, step, jump)
     last = max(film.shots[-1] for film in films.values())
     axes: dict[str, Any] = {"xaxis": {"range": [0, max(1, last)]}, "yaxis": {"rangemode": "tozero"}}
@@ -190,13 +179,9 @@ def heads_figure(
     figure = go.Figure()
     for layer in range(measured.shape[1]):
         for head in range(measured.shape[2]):
-            figure.add_scatter(
-                x=np.array(shots),
-                y=measured[:, layer, head].astype(np.float32),
-                name=head_place(layer + 1, head + 1),
-                mode="lines",
-                line={"color": CATEGORIES[layer], "dash": _DASHES[head % len(_DASHES)], "width": 1.8},
-            )
+            name, y_of_head = head_place(layer + 1, head + 1), measured[:, layer, head]
+            dash = _DASHES[head % len(_DASHES)]
+            traces.line(figure, np.array(shots), y_of_head, CATEGORIES[layer], name, dash=dash, width=1.8, hover=None)
     _mark(figure, step, jump)
     axes: dict[str, Any] = {"xaxis": {"range": [0, max(1, shots[-1])]}, "yaxis": {"rangemode": "tozero"}}
     return lay_out(figure, labels["updates"], y, 400, **axes, legend=_LEGEND_BELOW)
@@ -290,23 +275,11 @@ def reach_figure(reaches: Mapping[str, Reach], yours: Sequence[tuple[int, float]
             showlegend=False,
             legendgroup=scheme,
         )
-        figure.add_scatter(
-            x=x,
-            y=reach.mean.astype(np.float32),
-            name=labels[scheme],
-            legendgroup=scheme,
-            mode="lines+markers",
-            line={"color": colour},
-            marker={"size": 5, "symbol": _SYMBOLS[place]},
-        )
+        own: dict[str, Any] = {"legendgroup": scheme, "hover": None, "size": 5, "symbol": _SYMBOLS[place]}
+        traces.line(figure, x, reach.mean, colour, labels[scheme], **own)
     if yours:
-        figure.add_scatter(
-            x=[length for length, _ in yours],
-            y=np.array([accuracy for _, accuracy in yours], np.float32),
-            name=labels["yours"],
-            mode="lines+markers",
-            line={"color": ACCENT, "width": 4},
-        )
+        lengths, accuracies = zip(*yours, strict=True)
+        traces.line(figure, lengths, accuracies, ACCENT, labels["yours"], width=4, mode="lines+markers", hover=None)
     longest = max((reach.longest for reach in reaches.values()), default=0)
     figure.add_vline(x=longest, line={"color": _GREY, "dash": "dot"})
     figure.add_annotation(

@@ -140,14 +140,7 @@ def recall_figure(
     ]
     chance = (labels["chance"], [CHANCE] * len(x), CATEGORIES[7], "lines", "dash")
     for name, values, colour, mode, dash in (*lines, chance):
-        figure.add_scatter(
-            x=np.array(x, dtype=np.float32),
-            y=np.array(values, dtype=np.float32),
-            mode=mode,
-            name=name,
-            line={"color": colour, "dash": dash},
-            hovertemplate="%{x}: %{y:.0%}<extra></extra>",
-        )
+        traces.line(figure, x, values, colour, name, dash=dash, mode=mode, hover="%{x}: %{y:.0%}")
     figure.add_vline(x=marked, line={"color": "rgba(128,128,128,0.6)", "dash": "dot"})
     xaxis = {"tickvals": list(x), "tickformat": ",d", **({"type": "log"} if log else {})}
     return lay_out(figure, title, labels["accuracy"], 320, xaxis=xaxis, yaxis={"range": [0, 1.04], "tickformat": ".0%"})

@@ -89,15 +89,9 @@ def flow_figure(shapes: Mapping[str, tuple[int, ...]], num_heads: int, chosen: s
             _cut(figure, block, num_heads)
     # Added one by one, each is checked often.
     figure.layout.shapes = [shape for block in FLOW for shape in _shapes(block, block.name == chosen)]
-    figure.add_scatter(
-        x=np.array([block.left + block.width / 2 for block in FLOW], dtype=np.float32),
-        y=np.array([_middle(block) for block in FLOW], dtype=np.float32),
-        mode="text",
-        text=[f"<b>{labels[block.name]}</b><br>{_shape(shapes[block.name])}" for block in FLOW],
-        textfont={"size": 12},
-        hoverinfo="none",
-        showlegend=False,
-    )
+    x, y = [block.left + block.width / 2 for block in FLOW], [_middle(block) for block in FLOW]
+    texts = [f"<b>{labels[block.name]}</b><br>{_shape(shapes[block.name])}" for block in FLOW]
+    traces.dots(figure, x, y, mode="text", text=texts, textfont={"size": 12}, hoverinfo="none")
     return lay_out(
         figure,
         "",

@@ -138,13 +138,8 @@ def hands_figure(
     centres = np.array([[_SPACING * (j % _PER_ROW), -1.12 * _SPACING * (j // _PER_ROW)] for j in range(len(omegas))])
     angles = np.linspace(0, 2 * np.pi, 61)
     figure = go.Figure()
-    figure.add_scatter(
-        **_segments([centre + np.stack([np.sin(angles), np.cos(angles)], axis=1) for centre in centres]),
-        mode="lines",
-        line={"color": CATEGORIES[-1], "width": 1},
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    circles = _segments([centre + np.stack([np.sin(angles), np.cos(angles)], axis=1) for centre in centres])
+    traces.line(figure, circles["x"], circles["y"], CATEGORIES[-1], width=1)
     for position, colour, name in ((query_position, QUERIES, "query"), (key_position, KEYS, "key")):
         tips = centres + np.stack([np.sin(position * omegas), np.cos(position * omegas)], axis=1)
         figure.add_scatter(
@@ -156,14 +151,8 @@ def hands_figure(
             customdata=np.repeat(np.degrees(position * omegas) % 360, 3).astype(np.float32),
             hovertemplate=f"{labels[name]}: %{{customdata:.1f}}°<extra></extra>",
         )
-    figure.add_scatter(
-        x=centres[:, 0].astype(np.float32),
-        y=(centres[:, 1] - 1.28).astype(np.float32),
-        mode="text",
-        text=[labels["pair-number"].format(pair=j) for j in pairs],
-        hoverinfo="skip",
-        showlegend=False,
-    )
+    texts = [labels["pair-number"].format(pair=j) for j in pairs]
+    traces.dots(figure, centres[:, 0], centres[:, 1] - 1.28, mode="text", text=texts)
     return lay_out(
         figure,
         labels["second-component"],

@@ -21,6 +21,7 @@ from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.compute.slots import cached
 from ui.text.markdown import escape
+from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, WEIGHT_BARS, escape_labels, lay_out
 from viz_core.attention.scores.register import FUNCTIONS
@@ -148,24 +149,18 @@ def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str
     places = np.arange(1, len(q) + 1, dtype=np.float32)
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     for part, colour, name in ((q, QUERIES, names["query"]), (k, KEYS, names["key"])):
-        figure.add_bar(x=places, y=part, marker={"color": colour}, name=name, row=1, col=1)
-    figure.add_bar(x=places, y=terms, marker={"color": ACCENT}, name=names["term"], row=2, col=1)
+        traces.bars(figure, places, part, colour, name, row=1, col=1, hover=None)
+    traces.bars(figure, places, terms, ACCENT, names["term"], row=2, col=1, hover=None)
     lay_out(figure, "", "", height=400, showlegend=True, barmode="group")
     return figure.update_xaxes(title=names["component"], row=2, col=1)
 
 
 def row_figure(weights: Float[np.ndarray, " n"], labels: tuple[str, ...], broken: bool, title: str) -> go.Figure:
     """The weights of one query, one bar a word; red where they are computed wrongly."""
-    bars = go.Bar(
-        x=[f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))],
-        y=weights.astype(np.float32),
-        text=[f"{weight:.2f}" for weight in weights],
-        textposition="outside",
-        cliponaxis=False,
-        marker={"color": "#c0392b" if broken else WEIGHT_BARS},
-        meta="weight",
-    )
-    return lay_out(go.Figure(bars), "", title, height=300, meta=named_parts(x="key"))
+    words = [f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))]
+    colour, written = "#c0392b" if broken else WEIGHT_BARS, [f"{weight:.2f}" for weight in weights]
+    figure = traces.bars(go.Figure(), words, weights, colour, beside=written, meta="weight", hover=None)
+    return lay_out(figure, "", title, height=300, meta=named_parts(x="key"))
 
 
 STEPS = (0, 10, 30, 100, 300)

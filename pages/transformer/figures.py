@@ -105,14 +105,8 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
     figure = go.Figure()
     series = (("train_loss", CATEGORIES[5], "y"), ("validation_loss", QUERIES, "y"), ("validation_bleu", KEYS, "y2"))
     for name, colour, axis in series:
-        figure.add_scatter(
-            x=epochs,
-            y=np.array([point[name] for point in curve], dtype=np.float32),
-            name=labels[name],
-            yaxis=axis,
-            mode="lines+markers",
-            line={"color": colour},
-        )
+        values, mode = [point[name] for point in curve], "lines+markers"
+        traces.line(figure, epochs, values, colour, labels[name], yaxis=axis, mode=mode, hover=None)
     figure.update_layout(yaxis2={"overlaying": "y", "side": "right", "title": labels["bleu"], "showgrid": False})
     lay_out(figure, labels["epoch"], labels["loss"])
     return figure.update_layout(yaxis2={"title": labels["bleu"]})

@@ -214,10 +214,8 @@ def curve_figure(curve: Sequence[Mapping[str, float]], labels: Labels) -> go.Fig
         ("validation_loss", ACCENT, "y"),
         ("validation_accuracy", CATEGORIES[1], "y2"),
     ):
-        values = np.array([point[name] for point in curve], dtype=np.float32)
-        figure.add_scatter(
-            x=epochs, y=values, name=labels[name], yaxis=axis, line={"color": colour}, mode="lines+markers"
-        )
+        values, mode = [point[name] for point in curve], "lines+markers"
+        traces.line(figure, epochs, values, colour, labels[name], yaxis=axis, mode=mode, hover=None)
     return lay_out(
         figure,
         labels["epoch"],

@@ -22,7 +22,7 @@ def line(
     colour: str | None = None,
     name: str | None = None,
     *,
-    hover: str = "",
+    hover: str | None = "",
     width: float | None = None,
     dash: str | None = None,
     shape: str | None = None,
@@ -33,7 +33,7 @@ def line(
     """Add a line; with a `size` or a `symbol` its points are marked too. Without a name it is not in the legend.
 
     Args:
-        hover: what the pointer reads, as in plotly's `hovertemplate`; nothing unless given.
+        hover: what the pointer reads, as in plotly's `hovertemplate`: nothing unless given, plotly's own text if None.
     """
     style = {"mode": "lines", "line": _given(color=colour, width=width, dash=dash, shape=shape)}
     if size or symbol:
@@ -48,7 +48,7 @@ def dots(
     colour: Any = None,
     name: str | None = None,
     *,
-    hover: str = "",
+    hover: str | None = "",
     size: Any = None,
     symbol: Any = None,
     **more: Any,
@@ -65,7 +65,7 @@ def bars(
     colour: Any = None,
     name: str | None = None,
     *,
-    hover: str = "",
+    hover: str | None = "",
     beside: Sequence[str] | None = None,
     across: bool = False,
     **more: Any,
@@ -86,7 +86,7 @@ def cells(
     figure: go.Figure,
     z: Any,
     *,
-    hover: str = "",
+    hover: str | None = "",
     limit: float | None = None,
     most: float | None = 1.0,
     bar: str | None = None,
@@ -117,11 +117,13 @@ def cells(
 
 
 def _add(
-    figure: go.Figure, kind: Any, name: str | None, hover: str, style: dict[str, Any], more: dict[str, Any]
+    figure: go.Figure, kind: Any, name: str | None, hover: str | None, style: dict[str, Any], more: dict[str, Any]
 ) -> go.Figure:
     place = {each: more.pop(each) for each in ("row", "col") if each in more}
     named = {"showlegend": False} if name is None else {"name": name}
-    pointed_at = {"hovertemplate": f"{hover}<extra></extra>"} if hover else {"hoverinfo": "skip"}
+    pointed_at: dict[str, Any] = {"hoverinfo": "skip"} if hover == "" else {}
+    if hover:
+        pointed_at = {"hovertemplate": f"{hover}<extra></extra>"}
     both = {each: {**style[each], **more[each]} for each in ("line", "marker") if each in style and each in more}
     return figure.add_trace(kind(**{**named, **pointed_at, **style, **more, **both}), **place)
 
