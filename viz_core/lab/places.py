@@ -1,22 +1,19 @@
 """Tokens with places in a drawing: point at one, and what it attends to lights up, there and in the text.
 
-A field, such as molecules, a picture or a sound, is one file in the folder fields. It defines a `Field`, whose `draw`
-turns its data into a `Drawing`: panels of lines, labels and pictures, and the places of keys, then of queries. The
-component in assets/components/places draws any of them and knows of none.
+A field, such as molecules, a picture or a sound, is one file in the folder fields. It turns its data into a `Drawing`:
+panels of lines, labels and pictures, and the places of keys, then of queries. The component in assets/components/places
+draws any of them and knows of none.
 """
 
 import base64
 import io
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from jaxtyping import Float
 from PIL import Image
-
-from viz_core.runtime.registry import find_entries
 
 Box = tuple[int, float, float, float, float]
 """Panel, left, top, width and height."""
@@ -98,26 +95,6 @@ class Drawing:
                 inside = left <= x + 0.1 and x + width <= left + across + 0.1 and top <= y + 0.1
                 if not (inside and y + height <= top + down + 0.1 and min(width, height) > 0):
                     raise ValueError(f"places: expected {place.name} inside of its panel, got {(x, y, width, height)}")
-
-
-@dataclass(frozen=True)
-class Field:
-    """A kind of data whose tokens have places.
-
-    Attributes:
-        draw: its data to a drawing.
-        example: arguments of `draw`, small, for tests.
-    """
-
-    name: str
-    order: int
-    draw: Callable[..., Drawing]
-    example: Callable[[], tuple[Any, ...]]
-
-
-def fields() -> dict[str, Field]:
-    """Return every field by its name."""
-    return {field.name: field for field in find_entries("viz_core.lab.fields", Field)}
 
 
 def encode_places(

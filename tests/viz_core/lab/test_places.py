@@ -4,21 +4,46 @@ from __future__ import annotations
 
 import json
 import xml.etree.ElementTree as ET
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 
 from tests.source_files import ROOT
-from viz_core.lab.fields.sounds import moments, sum_moments
-from viz_core.lab.places import Drawing, Field, Panel, Place, encode_places, fields
+from viz_core.hub.runs.sound_input import SoundFeatures
+from viz_core.hub.word_timestamps import TimedWord
+from viz_core.lab.atom_maps import read_reaction
+from viz_core.lab.fields.molecules import draw_reaction
+from viz_core.lab.fields.pictures import draw_picture
+from viz_core.lab.fields.sounds import draw_sound, moments, sum_moments
+from viz_core.lab.places import Drawing, Panel, Place, encode_places
+from viz_core.sounds.sound import tone_sequence
 
-FIELDS = fields()
-each_field = pytest.mark.parametrize("field", FIELDS.values(), ids=FIELDS.keys())
+
+def draw_molecules() -> Drawing:
+    """Water from methanol, without hydrogen."""
+    alone = {"product": False, "atoms": [[0, 0, ""], [1, 0, "OH"]], "bonds": [[0, 1, 1]]}
+    water = {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}
+    return draw_reaction([alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,), {0: "reagent"})
 
 
-def drawn(field: Field) -> Drawing:
-    return field.draw(*field.example())
+def draw_pictures() -> Drawing:
+    """Six patches and two words."""
+    return draw_picture(Image.new("RGB", (30, 20), "red"), (2, 3), ("a", "cat"), "{row}, {column}")
+
+
+def draw_sounds() -> Drawing:
+    """Five tones, and a word across two panels."""
+    features = torch.rand(8, 270)
+    sound = SoundFeatures(tone_sequence(), features, 0.01, 135, 0.02, 1, ((0, 0),), aligning_named=True)
+    return draw_sound(sound, (TimedWord("one", 0.2, 0.5, (1, 2)), TimedWord("two", 1.2, 1.6, (2, 3))))
+
+
+FIELDS = {"molecules": draw_molecules, "pictures": draw_pictures, "sounds": draw_sounds}
+each_field = pytest.mark.parametrize("draw", FIELDS.values(), ids=FIELDS)
 
 
 def test_a_field_is_one_file() -> None:
@@ -27,8 +52,8 @@ def test_a_field_is_one_file() -> None:
 
 
 @each_field
-def test_every_token_has_a_place_that_the_browser_gets(field: Field) -> None:
-    drawing = drawn(field)
+def test_every_token_has_a_place_that_the_browser_gets(draw: Callable[[], Drawing]) -> None:
+    drawing = draw()
     assert drawing.panels
     num_queries = len(drawing.places) - drawing.num_keys
     assert num_queries
@@ -47,16 +72,16 @@ def test_every_token_has_a_place_that_the_browser_gets(field: Field) -> None:
 
 
 @each_field
-def test_keys_cover_no_place_twice(field: Field) -> None:
-    drawing = drawn(field)
+def test_keys_cover_no_place_twice(draw: Callable[[], Drawing]) -> None:
+    drawing = draw()
     boxes = [box for place in drawing.places[: drawing.num_keys] for box in place.boxes]
     middles = {(panel, round(x + width / 2), round(y + height / 2)) for panel, x, y, width, height in boxes}
     assert len(middles) == len(boxes)
 
 
 @each_field
-def test_other_numbers_of_weights_are_refused(field: Field) -> None:
-    drawing = drawn(field)
+def test_other_numbers_of_weights_are_refused(draw: Callable[[], Drawing]) -> None:
+    drawing = draw()
     wrong = np.zeros((len(drawing.places) - drawing.num_keys, drawing.num_keys + 1))
     with pytest.raises(ValueError, match="weights: expected shape"):
         encode_places(drawing, wrong, {}, "en")

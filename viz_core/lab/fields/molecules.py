@@ -5,8 +5,8 @@ import re
 from collections.abc import Collection, Mapping, Sequence
 from typing import Any
 
-from viz_core.lab.atom_maps import Reaction, ReactionError, read_reaction
-from viz_core.lab.places import Drawing, Field, Panel, Place
+from viz_core.lab.atom_maps import Reaction, ReactionError
+from viz_core.lab.places import Drawing, Panel, Place
 from viz_core.runtime.packages import require
 
 _BOND = 34  # px
@@ -152,13 +152,3 @@ def _label(x: float, y: float, label: str, to_neighbours: float) -> tuple[float,
     if hydrogens and to_neighbours > 3:
         return x + half, y, hydrogens + symbol + charge, "end"
     return x - half, y, symbol + hydrogens + charge, "start"
-
-
-def _example() -> tuple[Any, ...]:
-    """Water from methanol, without hydrogen."""
-    alone = {"product": False, "atoms": [[0, 0, ""], [1, 0, "OH"]], "bonds": [[0, 1, 1]]}
-    water = {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}
-    return [alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,), {0: "reagent"}
-
-
-MOLECULES = Field("molecules", 0, draw_reaction, _example)

@@ -1,11 +1,10 @@
 """Pictures: a place for each patch, and for each word of the text beside it."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from PIL import Image
 
-from viz_core.lab.places import Drawing, Field, Panel, Place
+from viz_core.lab.places import Drawing, Panel, Place
 
 _SIDE = 320  # px, the longer
 
@@ -30,11 +29,3 @@ def draw_picture(image: Image.Image, grid: tuple[int, int], tokens: Sequence[str
     words = [Place(f"“{token}”", token=i) for i, token in enumerate(tokens)]
     panel = Panel((0, 0, width, height), picture=shown)
     return Drawing((panel,), (*patches, *words), len(patches), tuple(tokens), relative=True)
-
-
-def _example() -> tuple[Any, ...]:
-    """Six patches and two words."""
-    return Image.new("RGB", (30, 20), "red"), (2, 3), ("a", "cat"), "{row}, {column}"
-
-
-PICTURES = Field("pictures", 1, draw_picture, _example)

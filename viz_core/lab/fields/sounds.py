@@ -3,7 +3,6 @@
 import math
 from collections.abc import Callable, Sequence
 from itertools import pairwise
-from typing import Any
 
 import numpy as np
 import torch
@@ -12,8 +11,7 @@ from PIL import Image
 
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
-from viz_core.lab.places import Box, Drawing, Field, Panel, Place
-from viz_core.sounds.sound import tone_sequence
+from viz_core.lab.places import Box, Drawing, Panel, Place
 
 _SECONDS = 2.0  # of a panel, unless there would be too many
 _MOST_PANELS = 8
@@ -114,13 +112,3 @@ def _spectrum(sound: SoundFeatures, start: float, end: float) -> Image.Image:
     page = Image.new("L", (_WIDTH, _HEIGHT))
     page.paste(image, (0, 0))
     return page
-
-
-def _example() -> tuple[Any, ...]:
-    """Five tones, and a word across two panels."""
-    tones = tone_sequence()
-    sound = SoundFeatures(tones, torch.rand(8, 270), 0.01, 135, 0.02, 1, ((0, 0),), aligning_named=True)
-    return sound, (TimedWord("one", 0.2, 0.5, (1, 2)), TimedWord("two", 1.2, 1.6, (2, 3)))
-
-
-SOUNDS = Field("sounds", 2, draw_sound, _example)
