@@ -105,15 +105,6 @@ def test_against_refits(n: int, seed: int, name: str, width: float) -> None:
     torch.testing.assert_close(leave_one_out(x, y, kernel), refits, equal_nan=True, rtol=1e-9, atol=1e-9)
 
 
-def test_three_points_by_hand() -> None:
-    x = torch.tensor([0.0, 1.0, 3.0], dtype=torch.float64)
-    y = torch.tensor([1.0, 2.0, 6.0], dtype=torch.float64)
-    errors = leave_one_out(x, y, boxcar)
-    assert errors[:2].tolist() == [-1, 1]
-    assert errors[2].isnan()  # no other key within 1
-    assert leave_one_out(x, y, with_width(boxcar, 2)).tolist() == [-1, -1.5, 4]
-
-
 def test_the_learned_width_beats_every_width_tried() -> None:
     x, y = noisy_points(40, 1.0, 3)
     search = learn_width(x, y, gaussian(), GRID)

@@ -243,9 +243,6 @@ def test_the_books_keys_are_alike_so_every_score_spreads_evenly() -> None:
     assert book_example_error() < 1e-5
 
 
-# (W_q q)^T (W_k k): the dot product of two projections, as in a head of a Transformer.
-
-
 def test_the_weights_are_those_of_the_encoders_last_layer() -> None:
     model = load_translator("transformer-en-fr", "cpu")
     text = next(sample.english for sample in sentences() if sample.id == "cat")

@@ -87,14 +87,6 @@ def table(n: int, d: int, base: float = 10000.0) -> torch.Tensor:
     return sinusoidal_table(n, d, base, dtype=torch.float64)
 
 
-@pytest.mark.parametrize(
-    ("d", "column", "wavelength"),
-    [(32, 6, 35.333), (32, 7, 35.333), (32, 8, 62.832), (32, 9, 62.832), (512, 511, 60611)],
-)
-def test_published_wavelengths(d: int, column: int, wavelength: float) -> None:
-    assert float(wavelengths(d)[column]) == pytest.approx(wavelength, rel=2e-5)
-
-
 @settings(max_examples=60)
 @given(sizes)
 def test_all_claims_hold_for_every_table(size: tuple[int, int, float]) -> None:

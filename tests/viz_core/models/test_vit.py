@@ -95,9 +95,6 @@ def test_another_size_is_answered_and_its_gradient_reaches_every_position() -> N
         interpolate_positions(torch.zeros(1, 9, 2), (3, 3), (2, 2))
 
 
-# What is refused
-
-
 VOCAB, WIDTH, FFN, HEADS, BLOCKS = 11, 8, 12, 2, 2
 STACK_SIZES = (VOCAB, WIDTH, FFN, HEADS, BLOCKS, 0.4)
 

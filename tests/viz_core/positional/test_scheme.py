@@ -17,7 +17,6 @@ from viz_core.positional import (
     RelativePositionEmbedding2d,
     Rotary,
     T5RelativeBias,
-    relative_positions,
 )
 from viz_core.positional.scheme import scheme_of
 
@@ -106,9 +105,3 @@ def test_a_scheme_is_shared_and_a_maker_makes_new_ones() -> None:
     assert one is not other
     assert isinstance(scheme_of(ALiBi), ALiBi)
     assert type(scheme_of(PositionScheme)) is PositionScheme
-
-
-def test_by_hand() -> None:
-    assert relative_positions(3, 3).tolist() == [[0, 1, 2], [-1, 0, 1], [-2, -1, 0]]
-    assert relative_positions(2, 4).tolist() == [[-2, -1, 0, 1], [-3, -2, -1, 0]]
-    assert relative_positions(1, 1).tolist() == [[0]]

@@ -21,15 +21,6 @@ def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
     return math.cos(phase) if c % 2 else math.sin(phase)
 
 
-def test_published_rows() -> None:
-    P = sinusoidal_table(60, 32)
-    torch.testing.assert_close(P[1, :4], torch.tensor([0.841471, 0.540302, 0.533168, 0.846009]), atol=5e-7, rtol=0)
-    torch.testing.assert_close(
-        P[59, 6:10], torch.tensor([-0.875790, -0.482692, -0.373877, 0.927478]), atol=5e-7, rtol=0
-    )
-    torch.testing.assert_close(P.square().sum(dim=1), torch.full((60,), 16.0), atol=1e-5, rtol=0)
-
-
 @settings(max_examples=40)
 @given(n=st.integers(0, 12), d=st.integers(1, 13), base=st.sampled_from([1.0, 2.0, 100.0, 10000.0]))
 def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: float) -> None:
@@ -87,12 +78,6 @@ def row(position: float, d: int) -> Tensor:
     return torch.tensor([f(p) for p in phases for f in (math.sin, math.cos)], dtype=torch.float64)
 
 
-def test_one_step_of_one_pair_by_hand() -> None:
-    M = relative_projection(1, 2)
-    assert M.dtype == torch.float64
-    close(M, torch.tensor([[0.540302, 0.841471], [-0.841471, 0.540302]], dtype=torch.float64), atol=5e-7)
-
-
 @settings(max_examples=40)
 @given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
 def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
@@ -130,16 +115,6 @@ def by_complex_numbers(x: Tensor, positions: Tensor, base: float, interleaved: b
                     z = complex(x[b, h, i, first].item(), x[b, h, i, second].item()) * turn
                     out[b, h, i, first], out[b, h, i, second] = z.real, z.imag
     return out
-
-
-def test_quarter_turns_by_hand() -> None:
-    x = torch.tensor([1.0, 2, 3, 4], dtype=torch.float64).reshape(1, 1, 1, 4)
-    quarter = torch.tensor([math.pi / 2], dtype=torch.float64)
-    expected = torch.tensor([-2.0, 1, -4, 3], dtype=torch.float64)
-    torch.testing.assert_close(apply_rotary(x, quarter, base=1.0)[0, 0, 0], expected, atol=1e-14, rtol=0)
-    expected = torch.tensor([-3.0, -4, 1, 2], dtype=torch.float64)
-    out = apply_rotary(x, quarter, base=1.0, interleaved=False)[0, 0, 0]
-    torch.testing.assert_close(out, expected, atol=1e-14, rtol=0)
 
 
 @settings(max_examples=30)
