@@ -159,8 +159,22 @@ async function render(view) {
   view.width = root.clientWidth;
   if (!canDraw(view)) return;
   const plotly = await loadPlotly(view.about.plotly);
+  if (!view.drawn) await ownFrame();
   if (plotly) await enqueue(view.parts.plot, () => update(view, plotly)); // else only its height and label remain
 }
+
+let frame = Promise.resolve(); // in which the next new chart may be drawn
+
+/** Wait for a frame without another new chart: what is drawn first is seen before the others are ready. */
+function ownFrame() {
+  const own = frame;
+  frame = own.then(nextFrame);
+  return own;
+}
+
+/** Once it is painted; a page in the background has no frames. */
+const nextFrame = () =>
+  new Promise((resolve) => (document.hidden ? resolve() : requestAnimationFrame(() => setTimeout(resolve))));
 
 async function update(view, plotly) {
   const { root } = view.parts;

@@ -47,7 +47,8 @@ export function templateOf(theme) {
       legend: { font: { color: text, size: SMALL }, title: { font: { color: quiet, size: SMALL }, side: "top" } },
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
-      xaxis: { ...ticks, ...rules, showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: 20 } },
+      // What is turned ends under its tick: the last one would run out of the chart, where plotly leaves it out.
+      xaxis: { ...ticks, ...rules, autotickangles: [0, -35, -90], showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: 20 } },
       yaxis: { ...ticks, ...rules, automargin: true, title: { ...title, standoff: 24 } },
       margin: { pad: 8, l: 0, r: 0 },
       hoverlabel: { bgcolor: paper, bordercolor: line, font: { color: text, family: font, size: SMALL } },

@@ -236,6 +236,32 @@ def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: 
     context.close()
 
 
+# Notes in which frame each chart was drawn.
+NOTE_FRAMES = """
+window.drawnIn = [];
+let frame = 0;
+(function count() { frame += 1; requestAnimationFrame(count); })();
+new MutationObserver(() => drawnIn.push(frame)).observe(document, { subtree: true, attributeFilter: ["data-drawn"] });
+"""
+
+
+def test_each_new_chart_is_drawn_in_a_frame_of_its_own(page: Page, app_url: str) -> None:
+    """So the first one is seen before the others are ready."""
+    page.add_init_script(NOTE_FRAMES)
+    page.goto(f"{app_url}/architectures")
+    expect(page.locator(DRAWN)).to_have_count(3)
+    frames = page.evaluate("drawnIn")
+    assert sorted(set(frames)) == frames
+    assert len(frames) == 3
+
+
+def test_every_bar_has_its_word_on_a_phone(page: Page, app_url: str) -> None:
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/position-embeddings")
+    words = "sleeping The my on bed cat . is black".split()
+    expect(page.locator(f".st-key-figure-insight {DRAWN} .xtick text")).to_have_text(words)
+
+
 def test_texts_of_cells_stay_in_them_on_a_phone_and_the_pointer_reads_them_whole(page: Page, app_url: str) -> None:
     page.set_viewport_size({"width": 390, "height": 844})
     page.goto(f"{app_url}/model-lab?ml-open-lens=true")
