@@ -57,6 +57,30 @@ def test_a_browser_is_sent_what_is_near_and_no_more() -> None:
     assert _message("lazy-of-another-chapter") == {}, "what a mark of the last chapter said may still come"
 
 
+def card() -> None:
+    import streamlit as st
+
+    from ui.chapter.chapter import Chapter
+
+    chapter = Chapter(st.session_state.get("chapter", "architectures"))
+    for name in "ab":
+        with chapter.card(name):
+            st.write(name)
+
+
+def test_the_first_picture_of_a_page_is_sent_before_what_is_below(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Once for each visit of a page: what a control changes is sent at once."""
+    pauses: list[float] = []
+    monkeypatch.setattr("ui.chapter.chapter.flush_messages", lambda pause: pauses.append(pause))
+    app = AppTest.from_function(card).run().run()
+    assert {"a", "b"} <= set(texts(app))
+    assert len(pauses) == 1
+    assert 0 < pauses[0] < 0.5
+    app.session_state["chapter"] = "learning"
+    app.run()
+    assert len(pauses) == 2
+
+
 @pytest.mark.parametrize(
     ("sent", "stored"),
     [

@@ -134,6 +134,21 @@ def test_what_comes_within_a_moment_goes_out_together_and_in_order() -> None:
     assert line.sent == list("abcde")
 
 
+def test_what_follows_a_picture_waits_for_a_pause() -> None:
+    line = Line()
+    batch = line.batch()
+    batch(ForwardMsg(hash="a"))
+    batch.flush(0.25)
+    assert batch.seconds_left() == 0, "nothing waits"
+    line.now = 0.125
+    batch(ForwardMsg(hash="b"))
+    assert (line.sent, batch.seconds_left()) == (["a"], 0.125)
+    line.now = 0.25
+    assert batch.seconds_left() == 0
+    batch(ForwardMsg(hash="c"))
+    assert line.sent == list("abc")
+
+
 def test_a_run_that_shall_end_ends_at_its_next_message_though_nothing_is_sent() -> None:
     line = Line()
     batch = line.batch()

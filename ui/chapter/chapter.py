@@ -47,6 +47,8 @@ def reference_address(function: Callable[..., Any]) -> str | None:
 
 Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint
+_PICTURE = 0.15  # and to draw the first picture of a page, before it is given all that is below
+_PAINTED = "painted"  # the page whose first picture was sent last
 
 
 class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
@@ -97,6 +99,9 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
                     yield
             finally:
                 self._below_figure = outer
+        if st.session_state.get(_PAINTED) != self.name:
+            st.session_state[_PAINTED] = self.name
+            flush_messages(_PICTURE)
 
     def main_controls(self) -> DeltaGenerator:
         """Return a row for the controls of the main figure; on a phone it stays in reach while the page scrolls."""

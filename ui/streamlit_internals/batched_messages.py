@@ -14,6 +14,7 @@ from functools import partial
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent, get_script_run_ctx
 
+from serving.compute.turns import page_turns
 from ui.streamlit_internals.self_test import works
 
 _INTERVAL = 0.05  # seconds between two batches of a run
@@ -35,7 +36,8 @@ class MessageBatch:
     ) -> None:
         self._send, self._check, self._clock = send, check, clock
         self._messages: list[ForwardMsg] = []
-        self._sent = clock()
+        self._due = clock() + _INTERVAL
+        self._pause_ends = 0.0
 
     def __len__(self) -> int:
         return len(self._messages)
@@ -43,15 +45,20 @@ class MessageBatch:
     def __call__(self, message: ForwardMsg) -> None:
         self._check()
         self._messages.append(message)
-        if self._clock() - self._sent >= _INTERVAL:
+        if self._clock() >= self._due:
             self.flush()
 
-    def flush(self) -> None:
-        """Send all messages, in their order."""
+    def flush(self, pause: float = 0.0) -> None:
+        """Send all messages, in their order; those that follow, after a pause."""
         messages, self._messages = self._messages, []
         for message in messages:
             self._send(message)
-        self._sent = self._clock()
+        self._pause_ends = self._clock() + pause
+        self._due = self._clock() + max(pause, _INTERVAL)
+
+    def seconds_left(self) -> float:
+        """Return how long messages have to wait for the end of the pause."""
+        return max(0.0, self._pause_ends - self._clock()) if self._messages else 0.0
 
 
 @contextmanager
@@ -68,14 +75,17 @@ def batched_messages() -> Iterator[None]:
     run._enqueue = batch = MessageBatch(lambda message: take(forward_msg=message), check)
     try:
         yield
+        if left := batch.seconds_left():
+            with page_turns.pause():
+                time.sleep(left)
     finally:
         run._enqueue = send
         batch.flush()
 
 
-def flush_messages() -> None:
-    """Send what is in the batch: the page is about to wait, or to be looked at."""
+def flush_messages(pause: float = 0.0) -> None:
+    """Send what is in the batch: the page is about to wait, or to be looked at for so many seconds."""
     run = get_script_run_ctx(suppress_warning=True)
     batch = getattr(run, "_enqueue", None)
     if isinstance(batch, MessageBatch):
-        batch.flush()
+        batch.flush(pause)
