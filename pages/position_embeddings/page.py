@@ -5,7 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.position_embeddings.parts import one_scheme
-from pages.position_embeddings.sections import ANSWERS, across_models, costs, insight, side_by_side, sources
+from pages.position_embeddings.sections import ANSWERS, across_models, costs, gallery, insight, side_by_side, sources
 from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import SharedLayer, order_changes
@@ -27,6 +27,7 @@ with chapter.card("main"):
     chapter.side_by_side(broken, lambda setting: insight(chapter, inputs.as_typed, shown, setting))
     chapter.guidance("order-seen")
 
+gallery(chapter, inputs)
 chapter.exercise("bag", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()

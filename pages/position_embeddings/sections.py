@@ -15,6 +15,8 @@ from torch import Tensor
 from pages.position_embeddings.figures import scale_strip, small_maps
 from pages.position_embeddings.offset_figures import similarity_figure
 from pages.position_embeddings.tokens import ROUNDING, WHERE_TRAINED, WIDTH, TokenInputs, link_to
+from ui.blocks.figures import scale_of
+from ui.blocks.over_picture import signed_image, weights_image
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.model_card import model_title
@@ -35,6 +37,25 @@ from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained.samples import sentence
 from viz_core.pretrained.token_vectors import shuffled_order
+
+_THUMBNAIL = 68  # pixels; eleven side by side
+
+
+def gallery(chapter: Chapter, inputs: TokenInputs) -> None:
+    """A picture of every scheme's map, once it is in view."""
+    shown = chapter.words.group("figure")[inputs.quantity]
+    st.caption(chapter.words("gallery", count=len(SCHEMES), shown=shown))
+    chapter.lazy("gallery", lambda: _pictures(chapter, inputs), 130)
+
+
+def _pictures(chapter: Chapter, inputs: TokenInputs) -> None:
+    maps = [inputs.map_of(scheme) for scheme in SCHEMES]
+    _, low, high = scale_of(inputs.quantity)
+    names = [chapter.words(f"option.{scheme.name}") for scheme in SCHEMES]
+    ends = [{"low": f"{values.min():.2f}", "high": f"{values.max():.2f}"} for values in maps]
+    alts = [chapter.words("alt.small", scheme=name, **each) for name, each in zip(names, ends, strict=True)]
+    pictures = [signed_image(values, high) if low else weights_image(values, root=False) for values in maps]
+    st.image(pictures, width=_THUMBNAIL, caption=names, alt=alts)
 
 
 def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
