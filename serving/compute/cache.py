@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 import threading
 from collections import Counter, OrderedDict
@@ -14,7 +15,7 @@ from PIL import Image
 from torch import Tensor
 
 from viz_core.trace import Trace
-from viz_core.view.map_group import EXACT_BYTES, MapGroup
+from viz_core.view.map_group import MapGroup
 
 MISSING = object()
 _THUMBNAIL = 64  # maximum pixels on a side
@@ -108,14 +109,16 @@ class Footprint:
             self._each(value)
         elif isinstance(value, Trace):
             self._each([call.source for call in value])
+        elif isinstance(value, MapGroup):
+            self._each([*(call.source for call in value.calls), value.query_tokens, value.key_tokens, value.image])
+            sides = len(value.query_tokens), len(value.key_tokens)
+            rows, columns = (min(_THUMBNAIL, side) for side in sides)
+            # Thumbnails, and small maps, are computed later, and stay.
+            self.own += len(value.heads) * (rows * columns + 512 + (4 * math.prod(sides) if value.is_small else 0))
         elif is_dataclass(value) and not isinstance(value, type):
             self._each([getattr(value, item.name) for item in fields(value) if not item.name.startswith("_")])
         else:
             self.own += sys.getsizeof(value)
-        if isinstance(value, MapGroup):  # its thumbnails, and small maps, are computed later, and stay
-            self.own += EXACT_BYTES if value.is_small else 0
-            rows, columns = (min(_THUMBNAIL, len(side)) for side in (value.query_tokens, value.key_tokens))
-            self.own += sum(call.num_heads for call in value.calls) * (rows * columns + 512)
 
     def _each(self, values: Any) -> None:
         self.own += 64
