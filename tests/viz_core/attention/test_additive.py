@@ -95,17 +95,6 @@ def test_dropout_acts_in_training_only_and_not_on_the_recorded_weights(kind: str
     torch.testing.assert_close(layer.eval()(queries, keys, values), torch.ones(1, 1, 1))
 
 
-def test_additive_scores_by_hand() -> None:
-    """Widths 1 and 2: scores 2 tanh(1 + 0) = 1.523188 and 2 tanh(1 - 1) = 0, weights 0.821007 and 0.178993."""
-    layer = AdditiveAttention(1, 2, 1).eval()
-    weights = {"W_q.weight": [[1.0]], "W_k.weight": [[1.0, -1.0]], "w_v.weight": [[2.0]]}
-    layer.load_state_dict({name: torch.tensor(rows) for name, rows in weights.items()}, strict=True)
-    queries, keys = torch.tensor([[[1.0]]]), torch.tensor([[[3.0, 3.0], [0.0, 1.0]]])
-    torch.testing.assert_close(layer.score(queries, layer.W_k(keys)), torch.tensor([[[1.523188, 0.0]]]))
-    output = layer(queries, keys, torch.tensor([[[10.0], [20.0]]]))
-    torch.testing.assert_close(output, torch.tensor([[[10 * 0.821007 + 20 * 0.178993]]]), atol=2e-5, rtol=0)
-
-
 numbers = st.lists(st.floats(-5, 5), min_size=1, max_size=7)
 
 
@@ -122,12 +111,6 @@ def by_loops(x: Tensor, y: Tensor, queries: Tensor, kernel) -> tuple[list[float]
         rows.append([value / total if total else 0.0 for value in nearness])
         answers.append(sum(a * v for a, v in zip(rows[-1], y.tolist(), strict=True)) if total else math.nan)
     return answers, rows
-
-
-def test_two_keys_by_hand() -> None:
-    y_hat, weights = nadaraya_watson(f64(0, 1), f64(10, 20), f64(0.25), triangular)
-    torch.testing.assert_close(weights, f64(0.75, 0.25)[None])
-    torch.testing.assert_close(y_hat, f64(12.5))
 
 
 @given(x=numbers, queries=numbers, name=st.sampled_from(sorted(KERNELS)), width=st.sampled_from([0.3, 1.0, 2.5]))

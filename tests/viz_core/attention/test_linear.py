@@ -144,13 +144,6 @@ def test_the_delta_rule_replaces_and_a_sum_adds() -> None:
     torch.testing.assert_close(delta_rule(ones, ones, gates(1, 0.5)).map()[0, 0, 1].tolist(), [0.5, 0.5])
 
 
-def test_negative_weights_by_hand() -> None:
-    """Keys (1, 0) and (0.6, 0.8), query (0, 1): erasing along the second key leaves -0.48 of the first value."""
-    keys = torch.tensor([[1, 0], [0.6, 0.8]], dtype=torch.float64)[None, None]
-    queries = torch.tensor([[0, 1], [0, 1]], dtype=torch.float64)[None, None]
-    torch.testing.assert_close(delta_rule(queries, keys, gates(1, 1)).map()[0, 0, 1].tolist(), [-0.48, 0.8])
-
-
 @pytest.mark.parametrize("theirs", [torch_recurrent_gated_delta_rule, torch_chunk_gated_delta_rule])
 def test_the_gated_delta_rule_is_that_of_transformers(theirs: Callable[..., Any]) -> None:
     q, k, g, b, v = inputs(150, dtype=torch.float32)

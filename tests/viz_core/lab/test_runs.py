@@ -175,10 +175,6 @@ def test_words_over_time_and_what_the_silence_after_them_gets(model: HubModel, r
         assert 0 < silence < 1
 
 
-# Two layers of one head over two tokens: the first layer swaps them, the second lets both look at the first.
-SWAP, FIRST = torch.tensor([[[0.0, 1.0], [1.0, 0.0]]]), torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
-
-
 def run_of(layers: list[torch.Tensor], grid: tuple[int, int] = (1, 1), num_special: int = 1) -> Any:
     """A classification, as far as its maps go."""
     calls = [Mock(weights=Mock(return_value=layer[None])) for layer in layers]
@@ -194,13 +190,6 @@ ANY = model_with((1, 1))
 
 def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
     return [torch.randn(heads, n, n).softmax(dim=-1) for _ in range(layers)]
-
-
-def test_by_hand() -> None:
-    """A_1 = [[.5, .5], [.5, .5]], A_2 = [[1, 0], [.5, .5]]: the second token is half of each throughout."""
-    found = token_in_layer(ANY, run_of([SWAP, FIRST]), 1, 0, "mean", 0.0)
-    assert found.raw.tolist() == [1.0, 0.0]
-    assert found.rollout.tolist() == [0.5, 0.5]
 
 
 @pytest.mark.parametrize("fuse", ["mean", "max", "min"])

@@ -69,14 +69,6 @@ def ways(rows: int, columns: int) -> Iterator[list[tuple[int, int]]]:
             yield from ([*way, (rows, columns)] for way in ways(rows - down, columns - across))
 
 
-def test_a_way_by_hand() -> None:
-    """Three words, five moments: the first says 0 and 1, the second 2, the third the rest."""
-    cost = np.array([[-5, -5, 0, 0, 0], [0, 0, -5, 0, 0], [0, 0, 0, -5, -5.0]])
-    assert warping_path(cost).tolist() == [[0, 0], [0, 1], [1, 2], [2, 3], [2, 4]]
-    assert warping_path(np.zeros((3, 1))).tolist() == [[0, 0], [1, 0], [2, 0]], "more words than moments"
-    assert warping_path(np.zeros((1, 3))).tolist() == [[0, 0], [0, 1], [0, 2]]
-
-
 @given(SIZES, st.integers(0, 999))
 def test_as_transformers_has_it(size: tuple[int, int], seed: int) -> None:
     """Where no two ways cost the same: of three alike it takes one, and of two the third, which may cost more."""

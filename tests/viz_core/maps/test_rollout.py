@@ -9,7 +9,6 @@ import torch.nn.functional as F
 from viz_core.maps.rollout import (
     attention_rollout,
     discard_smallest,
-    gradient_relevance,
     relevance_maps,
     rollout_by_layer,
 )
@@ -116,11 +115,3 @@ def test_against_finite_differences_of_a_two_layer_model(double: ViT, picture: t
     found = relevance_maps(trace, logits[0, target])
     torch.testing.assert_close(found.double(), relevance, atol=1e-6, rtol=1e-5)
     assert (relevance - torch.eye(5)).max() > 1e-3  # there is something to find
-
-
-def test_relevance_by_hand() -> None:
-    """One layer, one head: R = I + (g w)^+; then a second layer on top of it."""
-    w, g = torch.tensor([[[0.25, 0.75], [0.5, 0.5]]]), torch.tensor([[[4.0, -1.0], [2.0, 0.0]]])
-    first = torch.tensor([[2.0, 0.0], [1.0, 1.0]])
-    torch.testing.assert_close(gradient_relevance([w], [g]), first)
-    torch.testing.assert_close(gradient_relevance([w, w], [g, g]), first + torch.tensor([[2.0, 0.0], [2.0, 0.0]]))
