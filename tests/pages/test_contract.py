@@ -16,6 +16,7 @@ from ui.chapter.contents import ROOT, all_pages, page_file
 from ui.text.words import ENGLISH, TEXT, load_words
 from ui.widgets.figure_style import WEIGHT_BARS
 from ui.widgets.predictions import read_prediction
+from viz_core.pretrained.samples import sentence
 
 OpenPage = Callable[..., AppTest]
 NO_SUCH_HEAD = load_words("attention-view", ENGLISH)("bad_link")
@@ -170,6 +171,14 @@ def _phrases(text: str) -> set[tuple[str, ...]]:
     """Runs of three words, without small ones."""
     words = [word for word in re.findall(r"\w+", text.casefold()) if word not in _SMALL and "_" not in word]
     return set(zip(words, words[1:], words[2:], strict=False))
+
+
+@pytest.mark.parametrize(
+    "chapter", ["scoring-functions", "bahdanau", "multi-head", "position-embeddings", "transformer"]
+)
+def test_chapters_open_on_the_same_sentence(visits: Visits, chapter: str) -> None:
+    field = visits(chapter).text_input(key=f"{load_words(chapter, ENGLISH).prefix}-text")
+    assert field.value == sentence("cat")
 
 
 @pytest.mark.parametrize("chapter", CHAPTERS)

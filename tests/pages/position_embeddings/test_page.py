@@ -81,6 +81,13 @@ def test_it_opens_with_every_scheme_on_one_word(visits: Visits) -> None:
     assert {(f["data"][0]["zmin"], f["data"][0]["zmax"]) for f in figures(app)} == {(-4, 4)}
 
 
+def test_a_picture_of_every_scheme_follows_the_main_figure(visits: Visits) -> None:
+    option = load_words(CHAPTER).group("option")
+    (pictures,) = open_at(visits).get("image")
+    assert [each.caption for each in pictures.proto.imgs] == [option[name] for name in BY_NAME]
+    assert len({each.url for each in pictures.proto.imgs}) == len(BY_NAME)
+
+
 CONTROLS: dict[str, tuple[object, Callable[[], list[torch.Tensor]]]] = {
     "head": (3, lambda: [setting().position_scores(s)[2] for s in SCHEMES]),
     "heads": (2, lambda: [setting(heads=2).position_scores(s)[0] for s in SCHEMES]),
