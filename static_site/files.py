@@ -46,11 +46,11 @@ class SiteFiles:
         if self.contents.get(path, data) != data:
             raise ValueError(f"path: {path} has other contents already")
         self.contents[path] = data
-        return {"path": path, "bytes": len(data), "sha256": hashlib.sha256(data).hexdigest()}
+        return {"path": path, "bytes": len(data), "sha256": _digest(data, "sha256")}
 
     def write(self) -> None:
         """Write all files, the service worker with their digests, and files.json, which lists them."""
-        digests = {path: hashlib.sha256(data).hexdigest() for path, data in sorted(self.contents.items())}
+        digests = {path: _digest(data, "sha256") for path, data in sorted(self.contents.items())}
         small: dict[str, list[str]] = {}
         for path in digests:
             if not LARGE.search(path):
@@ -95,16 +95,12 @@ PACKAGES = (
         ("dist/tokenizers.min.mjs", "LICENSE"),
     ),
 )
-REGISTRY = "https://registry.npmjs.org/"
 
 
 def registry() -> str:
-    """The registry that npm would use: npm_config_registry, then the user's .npmrc, then npm's own."""
+    """The registry that npm_config_registry names, in either case as for npm, or npm's own."""
     variables = {name.lower(): value for name, value in os.environ.items()}
-    settings = Path.home() / ".npmrc"
-    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
-    found = re.search(r"^registry\s*=\s*(\S+)", text, re.MULTILINE)
-    return (variables.get("npm_config_registry") or (found[1] if found else REGISTRY)).rstrip("/") + "/"
+    return variables.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/") + "/"
 
 
 def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
@@ -148,5 +144,5 @@ def download(package: Package, cache: Path) -> bytes:
     return content
 
 
-def _digest(content: bytes) -> str:
-    return base64.b64encode(hashlib.sha512(content).digest()).decode("ascii")
+def _digest(content: bytes, algorithm: str = "sha512") -> str:
+    return base64.b64encode(hashlib.new(algorithm, content).digest()).decode("ascii")

@@ -127,16 +127,21 @@ def positions_in(stack: TransformerEncoder | TransformerDecoder, offset: int) ->
     return stack.pos_encoding.register_forward_hook(add)
 
 
+_INPUTS = {"added": "joined", "embedding": "embedded"}
+"""Outputs whose modules' inputs a walk shows too, and their names."""
+
+
 @contextmanager
 def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, Tensor]]:
-    """Collect what modules return, by their names; projections as (b, heads, n, d); and what W_o takes."""
+    """Collect what modules return, by their names; projections as (b, heads, n, d); and some inputs."""
     found: dict[str, Tensor] = {}
 
     def keep(name: str) -> Any:
         def hook(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
-            if name.endswith(".added"):
-                found[name.replace("added", "joined")] = inputs[0]
-            is_projection = name.endswith((".queries", ".keys", ".values"))
+            stem, _, kind = name.rpartition(".")
+            if kind in _INPUTS:
+                found[f"{stem}.{_INPUTS[kind]}"] = inputs[0]
+            is_projection = kind in ("queries", "keys", "values")
             found[name] = output.unflatten(2, (-1, head_dim)).transpose(1, 2) if is_projection else output
 
         return hook

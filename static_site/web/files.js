@@ -5,16 +5,6 @@
 export const ROOT = new URL(".", import.meta.url);
 
 const cacheName = `attention-atlas ${ROOT.pathname}`;
-const keyOf = (sha256) => new URL(`by-digest/${sha256}`, ROOT).href;
-
-/** Outside of https and localhost browsers have no such cache: files are then loaded at every visit. */
-const openCache = async () => (globalThis.caches ? caches.open(cacheName) : null);
-
-async function digestOf(bytes) {
-  if (!globalThis.crypto?.subtle) return null;
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
 
 /**
  * The bytes of a file.
@@ -23,19 +13,21 @@ async function digestOf(bytes) {
  * @param {(count: number) => void} arrived is called with the number of bytes that have come since the last call
  */
 export async function loadFile({ path, bytes, sha256 }, arrived = () => {}) {
-  const cache = await openCache();
-  const kept = await cache?.match(keyOf(sha256));
+  const cache = await globalThis.caches?.open(cacheName); // outside of https and localhost browsers have none
+  const address = new URL(`${path}?${encodeURIComponent(sha256)}`, ROOT).href;
+  const kept = await cache?.match(address);
   if (kept) {
     arrived(bytes);
     return kept.arrayBuffer();
   }
-  const response = await fetch(new URL(`${path}?${sha256.slice(0, 12)}`, ROOT));
+  const response = await fetch(address);
   if (!response.ok) throw new Error(`${path}: ${response.status} ${response.statusText}`);
   const content = await readCounting(response, arrived);
-  const digest = await digestOf(content);
-  if (digest && digest !== sha256) throw new Error(`${path}: expected the digest ${sha256}, got ${digest}`);
+  const digest = await globalThis.crypto?.subtle?.digest("SHA-256", content); // nor this
+  const found = digest && btoa(String.fromCharCode(...new Uint8Array(digest)));
+  if (digest && found !== sha256) throw new Error(`${path}: expected the digest ${sha256}, got ${found}`);
   // A full disk shall not stop the page: the file is loaded anew next time.
-  await cache?.put(keyOf(sha256), new Response(content)).catch(() => {});
+  await cache?.put(address, new Response(content)).catch(() => {});
   return content;
 }
 

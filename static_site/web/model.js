@@ -45,16 +45,6 @@ async function startRuntime([program, empty]) {
   await session.release();
 }
 
-/** P[i, 2j] = sin(i omega_j), P[i, 2j+1] = cos(i omega_j) with omega_j = base^(-2j/d), row by row (Vaswani 2017, section 3.5). */
-export function sinusoids(rows, width, base = 10000) {
-  const table = new Float32Array(rows * width);
-  for (let column = 0; column < width; column += 1) {
-    const [wave, frequency] = [column % 2 ? Math.cos : Math.sin, base ** ((-2 * (column >> 1)) / width)];
-    for (let row = 0; row < rows; row += 1) table[row * width + column] = wave(row * frequency);
-  }
-  return table;
-}
-
 /** Gates (layers, heads) of a group, of several (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */
 export function gatesOf(off, groups, { layers, heads }) {
   const gateOf = (group) => (_, i) => Number(!off.includes(`${group}.${Math.floor(i / heads)}.${i % heads}`));

@@ -1,25 +1,20 @@
-// Answers from the browser's cache, where every file lies under its digest (files.js).
+// Answers from the browser's cache, where every file lies under its address with its digest (files.js).
 
 // Set above by static_site/files.py: digests by path, and the paths kept from the start, by language; "" for those of all.
 const { FILES, SMALL } = self;
 
 const ROOT = new URL(".", self.location);
 const CACHE = `attention-atlas ${ROOT.pathname}`;
-const keyOf = (sha256) => new URL(`by-digest/${sha256}`, ROOT).href;
-
-async function digestOf(bytes) {
-  const digest = new Uint8Array(await crypto.subtle.digest("SHA-256", bytes));
-  return [...digest].map((byte) => byte.toString(16).padStart(2, "0")).join("");
-}
+const addressOf = (path) => new URL(`${path}?${encodeURIComponent(FILES[path])}`, ROOT).href;
 
 /** Fetch a file and keep it, unless it is here; a host that still serves an older one makes the installation fail. */
 async function keep(path) {
   const cache = await caches.open(CACHE);
-  if (await cache.match(keyOf(FILES[path]))) return;
-  const response = await fetch(new URL(path, ROOT), { cache: "no-cache" });
-  const bytes = await response.clone().arrayBuffer();
-  if (!response.ok || (await digestOf(bytes)) !== FILES[path]) throw new Error(`${path} is not the file that belongs to this site`);
-  await cache.put(keyOf(FILES[path]), new Response(bytes, { headers: { "Content-Type": response.headers.get("Content-Type") } }));
+  const address = addressOf(path);
+  if (await cache.match(address)) return;
+  const response = await fetch(new URL(path, ROOT), { cache: "no-cache", integrity: `sha256-${FILES[path]}` });
+  if (!response.ok) throw new Error(`${path}: ${response.status}`);
+  await cache.put(address, new Response(response.body, { headers: { "Content-Type": response.headers.get("Content-Type") } })); // no redirected one
 }
 
 /** Keep the small files that pages of some languages need. */
@@ -40,7 +35,7 @@ self.addEventListener("message", (event) => {
 self.addEventListener("activate", (event) => {
   const forget = async () => {
     const cache = await caches.open(CACHE);
-    const known = new Set(Object.values(FILES).map(keyOf));
+    const known = new Set(Object.keys(FILES).map(addressOf));
     const old = (await cache.keys()).filter(({ url }) => !known.has(url));
     await Promise.all(old.map((request) => cache.delete(request)));
     await self.clients.claim();
@@ -53,6 +48,6 @@ self.addEventListener("fetch", (event) => {
   if (event.request.method !== "GET" || url.origin !== ROOT.origin || !url.pathname.startsWith(ROOT.pathname)) return;
   const path = decodeURIComponent(url.pathname.slice(ROOT.pathname.length)).replace(/(^|\/)$/, "$1index.html");
   if (!(path in FILES)) return;
-  const answer = async () => (await (await caches.open(CACHE)).match(keyOf(FILES[path]))) ?? fetch(event.request);
+  const answer = async () => (await (await caches.open(CACHE)).match(addressOf(path))) ?? fetch(event.request);
   event.respondWith(answer());
 });

@@ -4,7 +4,7 @@
 import { attend, openingHead, pooled, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
-import { logSum, mostLikely, sinusoids } from "./model.js";
+import { logSum, mostLikely } from "./model.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
@@ -92,9 +92,8 @@ export function walkOf(found, { layers, heads, size }, nameOf) {
       input: state(i ? `${i - 1}.output` : "embedding"), attentions: Object.entries(groups).map(attentionIn(i)),
       neurons: state(`${i}.neurons`), ffn: state(`${i}.ffn`), output: state(`${i}.output`),
     }));
-    const { shape, values } = blocks[0].input;
-    const positions = sinusoids(...shape);
-    return { name, tokens, positions: { shape, values: positions }, embedded: { shape, values: values.map((value, i) => value - positions[i]) }, blocks };
+    const [{ shape, values }, embedded] = [blocks[0].input, state("embedded")];
+    return { name, tokens, positions: { shape, values: values.map((value, i) => value - embedded.values[i]) }, embedded, blocks };
   });
   const given = (found.target.length + 1) >> 1;
   const choices = found.target.map((chosen, row) => choiceOf(logits[row], chosen, nameOf)).slice(given - 1);
