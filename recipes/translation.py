@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import random
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, field
@@ -22,7 +24,7 @@ from recipes.sentence_pairs import Pair, Split, group_references, train_tokenize
 from recipes.spread import alignment_penalty, clip_scores, guides_penalty, spread_penalty
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.decoding import greedy_search
+from viz_core.pretrained.decoding import beam_search, greedy_search
 from viz_core.pretrained.tokenization import special_tokens
 from viz_core.pretrained.translator import Translator
 from viz_core.runtime.device import fast_precision
@@ -50,6 +52,7 @@ class TranslationConfig(loop.TrainingConfig):
     reader: tuple[str, int] | None = None  # of the head that it learns from
     rounded: bool = False  # whether matrices are held in 8 bits a number (recipes.optimizer)
     start: str | None = None  # a shipped translator whose weights training begins with
+    beam_sentences: int = 0  # training sentences whose one target is what the start's beam search writes
 
 
 @dataclass
@@ -70,7 +73,8 @@ def train_translation(
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
     With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the start
-    predicts is that share of each target, in place of label smoothing.
+    predicts is that share of each target, in place of label smoothing. With `beam_sentences`, its beam search
+    writes the targets of that many sentences.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
 
@@ -86,6 +90,8 @@ def train_translation(
         raise ValueError(f"expected sentence pairs to train on and to validate with, got {counts}")
     if config.teacher_share and start is None:
         raise ValueError("teacher_share: expected a model to start from, whose predictions are learned, got none")
+    if config.beam_sentences and start is None:
+        raise ValueError("beam_sentences: expected a model to start from, whose translations are learned, got none")
     if (config.aligned is None) != (config.reader is None):
         raise ValueError(f"expected both heads or none, got aligned={config.aligned}, reader={config.reader}")
     run.begin(config.seed)
@@ -94,7 +100,10 @@ def train_translation(
         start.tokenizer.save(str(path))
     tokenizer = _tokenizer(split.train, path, config, run.resume or start is not None)
     pad = special_tokens(tokenizer).pad
-    examples = encode_pairs(tokenizer, split.train, config.max_tokens)
+    pairs = split.train
+    if config.beam_sentences and start is not None:
+        pairs = with_beams(pairs, start, config.beam_sentences, config.seed, run)
+    examples = encode_pairs(tokenizer, pairs, config.max_tokens)
     held_out = encode_pairs(tokenizer, split.validation, config.max_tokens)
     model = build(tokenizer.get_vocab_size())
     if start is not None and not run.resume:
@@ -167,6 +176,22 @@ def train_translation(
     model.load_state_dict(torch.load(run.out / "best.pt", map_location=run.device, weights_only=True))
     model.eval()
     return model, tokenizer, state
+
+
+def with_beams(pairs: Sequence[Pair], start: Translator, count: int, seed: int, run: RunOptions) -> list[Pair]:
+    """Give `count` of the English sentences one translation in place of all their own: that of the start's beam search.
+
+    What greedy search of the new weights writes comes closer to what beam search of the old ones wrote:
+    Kim and Rush (2016, "Sequence-Level Knowledge Distillation"). Writes beams.json into the folder of the run, and reads it where it is there.
+    """
+    path = run.out / "beams.json"
+    if not path.exists():
+        sentences = list(dict.fromkeys(pair.english for pair in pairs))
+        chosen = random.Random(seed).sample(sentences, min(count, len(sentences)))
+        texts = translate_all(start.model, start.tokenizer, chosen, beam_search, run.device, rows=32)
+        path.write_text(json.dumps(dict(zip(chosen, texts, strict=True)), ensure_ascii=False), encoding="utf-8")
+    beams: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+    return [*(p for p in pairs if p.english not in beams), *(Pair(*item) for item in beams.items())]
 
 
 def batch_loss(model: EncoderDecoder, batch: PairBatch, pad: int, smoothing: float) -> tuple[Tensor, int]:

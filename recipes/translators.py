@@ -92,8 +92,9 @@ TRANSLATORS = {
             aligned=("decoder.2.cross", 2),
             reader=("decoder.0.cross", 4),
             rounded=True,
-            teacher_share=0.75,
+            teacher_share=0.5,
             start="transformer-en-fr",
+            beam_sentences=60_000,
         ),
     ),
     "bahdanau-en-fr": TranslatorSpec(
