@@ -182,7 +182,8 @@ def with_beams(pairs: Sequence[Pair], start: Translator, count: int, seed: int, 
     """Give `count` of the English sentences one translation in place of all their own: that of the start's beam search.
 
     What greedy search of the new weights writes comes closer to what beam search of the old ones wrote:
-    Kim and Rush (2016, "Sequence-Level Knowledge Distillation"). Writes beams.json into the folder of the run, and reads it where it is there.
+    Kim and Rush (2016, "Sequence-Level Knowledge Distillation"). Writes beams.json into the folder of the run, and
+    reads it where it is there.
     """
     path = run.out / "beams.json"
     if not path.exists():
