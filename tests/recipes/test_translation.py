@@ -21,7 +21,7 @@ from recipes.files import Clock
 from recipes.loop import RunOptions
 from recipes.loss import distilled_cross_entropy
 from recipes.sentence_pairs import Pair, Split
-from recipes.translation import batch_loss, log_predictions, mean_loss, train_translation
+from recipes.translation import batch_loss, log_predictions, mean_loss, train_translation, with_beams
 from tests.recipes.small_translator import CONFIG, CPU, SHORT, Trained, build, train
 from tests.shape_checks import unchecked
 from viz_core.models import EncoderDecoder
@@ -180,6 +180,24 @@ def test_a_taught_run_comes_closer_to_its_start_than_to_what_was_written(
     assert distances[0] < 0.5 * distances[1], distances
     with pytest.raises(ValueError, match=r"teacher_share: expected a model to start from"):
         train_translation(build, Split(wrong, wrong, []), replace(config, teacher_share=1.0), run)
+
+
+def test_sentences_of_beam_search_have_one_target_in_place_of_all_their_own(
+    overfitted: Trained, pairs: list[Pair], tmp_path: Path
+) -> None:
+    start = cast("Translator", SimpleNamespace(model=overfitted.model, tokenizer=overfitted.tokenizer))
+    twice = [*pairs, *(pair._replace(french="Rien.") for pair in pairs)]
+    run = RunOptions(tmp_path, CPU)
+    changed = with_beams(twice, start, 3, 0, run)
+    ours = {pair.english: pair.french for pair in changed[-3:]}
+    assert changed == [*(pair for pair in twice if pair.english not in ours), *(Pair(*item) for item in ours.items())]
+    known = {pair.english: pair.french for pair in pairs}
+    assert len(ours) == 3
+    assert all(known[english] == french for english, french in ours.items())
+    (tmp_path / "beams.json").write_text(json.dumps({pairs[0].english: "Tiens."}), encoding="utf-8")
+    assert with_beams(twice, start, 3, 0, run)[-1] == Pair(pairs[0].english, "Tiens."), "a resumed run reads its beams"
+    with pytest.raises(ValueError, match=r"beam_sentences: expected a model to start from"):
+        train_translation(build, Split(twice, twice, []), replace(CONFIG, beam_sentences=3), run)
 
 
 class Killed(BaseException):
