@@ -93,7 +93,7 @@ def on_the_page(page: Page, key: str) -> str:
     return " ".join([within.inner_text(), *named])
 
 
-_WITH_ALL_HEADS = {"off": "dans le jardin", "spare": "n'irons pas"}
+_WITH_ALL_HEADS = {"off": "dans le parc", "spare": "n'irons pas"}
 
 
 def expect_it_is_so(page: Page, step: Step, language: str) -> None:
@@ -110,7 +110,7 @@ def expect_it_is_so(page: Page, step: Step, language: str) -> None:
         assert re.search(r"n'irons\??\s+25%", shown)
         assert re.search(r"pleut\s+97%", shown)
     if step.name == "off":
-        assert "jardin" not in shown
+        assert "parc" not in shown
     if step.name == "spare":
         assert "n'irons pas" in shown
     if step.name == "silenced":

@@ -105,11 +105,11 @@ def test_of_the_tree_of_beam_search(visits: Visits) -> None:
     app = visits("transformer", **{"t-text": "Go."})
     stands(app)
     assert finding(app, "The beam keeps greedy search's words until step 9", "Both searches find the same")
-    assert "| beam | Où vous êtes-vous rencontrés, les mecs ? | -2.57 | -0.96 |" in one_line(app)
+    assert "| beam | Où vous êtes-vous rencontrés, les mecs ? | -2.22 | -0.83 |" in one_line(app)
     nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
     assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
-    assert "Vous<br>−6.90" in nodes["pruned"]["text"]
-    assert "&lt;eos&gt;<br>−2.57" in nodes["ended"]["text"]
+    assert "Vous<br>−7.47" in nodes["pruned"]["text"]
+    assert "&lt;eos&gt;<br>−2.22" in nodes["ended"]["text"]
     assert (
         len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4 + 2 + 1
     )  # ended ones leave the beam narrower
