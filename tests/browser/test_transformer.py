@@ -76,12 +76,12 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     page: Page, app_url: str, translator: Translator
 ) -> None:
     """Off by the thumbnail, in the address, with both translations to read; on again by the switch of the open head."""
-    text = "Have you ever had any serious illness?"
+    text = "I have never seen such a big dog."
     with intervene({"decoder.2.cross": off(2)}):
         without = translator.translate(text)
     plain = translator.translate(text)
-    assert plain.text == "As-tu jamais eu de maladie sérieuse ?"
-    assert without.text == "As-tu jamais eu une maladie sérieuse ?"
+    assert plain.text == "Je n'ai jamais vu un aussi gros chien."
+    assert without.text == "Je n'ai jamais vu un gros chien."
     page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
     head = page.locator('button.head[data-layer="2"][data-head="2"]')
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
@@ -91,8 +91,9 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     thumbnail.click()
     page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
     expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")
-    for name, word in (("with", "de"), ("without", "une")):
-        expect(page.locator(f".st-key-translation-{name}")).to_contain_text(word)
+    for name, found in (("with", plain), ("without", without)):
+        heading = page.locator(f".st-key-translation-{name}").get_by_role("heading")
+        expect(heading).to_contain_text(found.text)
     expect(head).to_have_class(re.compile(r"\boff\b"))
     page.locator("[data-part=openSwitch]").click()
     expect(page.locator(".st-key-translation-without")).to_have_count(0)

@@ -107,8 +107,8 @@ def expect_it_is_so(page: Page, step: Step, language: str) -> None:
     for number in re.findall(r"\d+[.,]\d+|\d+%", content):
         assert number in shown, (step.name, number)
     if step.name == "translate":
-        assert re.search(r"n'irons\??\s+25%", shown)
-        assert re.search(r"pleut\s+97%", shown)
+        assert re.search(r"n'irons\??\s+35%", shown)
+        assert re.search(r"pleut\s+98%", shown)
     if step.name == "off":
         assert "parc" not in shown
     if step.name == "spare":
