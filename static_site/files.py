@@ -98,9 +98,13 @@ PACKAGES = (
 
 
 def registry() -> str:
-    """The registry that npm_config_registry names, in either case as for npm, or npm's own."""
+    """The registry that npm would use: npm_config_registry, then the user's .npmrc, then npm's own."""
     variables = {name.lower(): value for name, value in os.environ.items()}
-    return variables.get("npm_config_registry", "https://registry.npmjs.org").rstrip("/") + "/"
+    settings = Path.home() / ".npmrc"
+    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
+    found = re.search(r"^registry\s*=\s*(\S+)", text, re.MULTILINE)
+    own = found[1] if found else "https://registry.npmjs.org"
+    return variables.get("npm_config_registry", own).rstrip("/") + "/"
 
 
 def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:

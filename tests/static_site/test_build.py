@@ -176,10 +176,13 @@ def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: p
     assert not (tmp_path / "cache").exists()
 
 
-def test_the_registry_is_npms_or_the_one_of_its_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_registry_is_the_one_that_npm_would_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Path, "home", lambda: tmp_path)
     monkeypatch.delenv("npm_config_registry", raising=False)
     monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
     assert files.registry() == "https://registry.npmjs.org/"
+    (tmp_path / ".npmrc").write_text("registry=https://mirror.example.org/npm\n", encoding="utf-8")
+    assert files.registry() == "https://mirror.example.org/npm/"
     monkeypatch.setenv("npm_config_registry", "https://other.example.org")
     assert files.registry() == "https://other.example.org/"
 
