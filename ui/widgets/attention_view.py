@@ -87,8 +87,7 @@ def attention_view(
     turn, known = st.session_state.get(f"{key}-last-action", LastAction()).turn, _field(message, "have") == view.stamp
     url = _page_url()
     writers: dict[FileRequest, Callable[[], bytes]] = {
-        FileRequest("npz"): lambda: saved_view(view, state, ".npz"),
-        FileRequest("page"): lambda: saved_view(view, state, ".html", title=load_words("common").title, link=url),
+        FileRequest("page"): lambda: saved_view(view, state, ".html", title=load_words("common").title, link=url)
     }
     if run_source is not None:
         make_source = run_source

@@ -110,7 +110,7 @@ class ViewHandle:
 
         ".html" is the whole view as a page that needs no Python; ".ipynb" is a notebook that carries the recording and
         opens the same head, pins and look, from any folder; ".svg", ".pdf" and ".png" are the open map as a figure
-        for a paper, with its tokens, in the colours it is looked at (the extra "notebook"); ".npz" is its numbers.
+        for a paper, with its tokens, in the colours it is looked at (the extra "notebook").
 
         Args:
             grid: the figure shows every head of the open kind, each a thumbnail.

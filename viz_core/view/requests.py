@@ -14,7 +14,6 @@ Each request has one spelling, which names it in the answer:
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
     notebook                                   the same as a notebook that makes it again
-    npz                                        the maps that are shown as NumPy arrays
 """
 
 import math
@@ -174,12 +173,12 @@ class GroupRequest:
         return " ".join([kind, place, *numbers])
 
 
-FileKind = Literal["npz", "page", "notebook"]
+FileKind = Literal["page", "notebook"]
 
 
 @dataclass(frozen=True)
 class FileRequest:
-    """The view as bytes that Python writes: its numbers, an HTML page, or a notebook that makes it again."""
+    """The view as bytes that Python writes: an HTML page, or a notebook that makes it again."""
 
     kind: FileKind
 

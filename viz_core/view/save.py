@@ -24,7 +24,7 @@ from viz_core.view.payload import View, encode_view
 from viz_core.view.responses import every_request
 from viz_core.view.state import ViewState, open_group, site_of_state
 from viz_core.view.static_pictures import static_forms
-from viz_core.view.visible_map import fill, made_lines, numbers_file
+from viz_core.view.visible_map import fill, made_lines
 
 _FIGURES = (".svg", ".pdf", ".png")
 
@@ -149,13 +149,14 @@ def saved_view(
 ) -> bytes:
     """Return the view as a file whose name ends in `ending`.
 
-    ".html" is a page with the whole view; ".ipynb" a notebook (nbformat 4.5) that installs nothing and runs from top
-    to bottom; ".svg", ".pdf" and ".png" a figure of the open map, and ".npz" its numbers and tokens.
+    ".html" is a page that holds the whole view and loads nothing from elsewhere; ".ipynb" a notebook (nbformat 4.5)
+    that installs nothing and runs from top to bottom; ".svg", ".pdf" and ".png" a figure of the open map.
 
     Args:
         view: what there is.
         state: what it opens with.
-        title: of a page, above the view with the model and the text of each input, and in the browser's tab.
+        title: of a page, above the view with the model and the text of each input; without it the page has no heading.
+            The browser's tab shows it with the model's name.
         link: where the same view opens, if it does; told at the foot of a page and in the caption of a figure.
         live: address of the site without a server (docs/site.md): the page is a frame that opens the view there, where
             the model runs in the browser, as high as it says that the view is.
@@ -165,8 +166,8 @@ def saved_view(
         run_source: how a notebook makes the run again; without it the notebook carries the recording.
         default: what `viz_core.view` opens by itself after `run_source`.
     """
-    if ending not in (endings := (".html", ".ipynb", ".npz", *_FIGURES)):
-        raise ValueError(f"path: expected a name that ends in {', '.join(endings)}, got {ending!r}")
+    if ending not in (".html", ".ipynb", *_FIGURES):
+        raise ValueError(f"path: expected a name that ends in .html, .ipynb, {', '.join(_FIGURES)}, got {ending!r}")
     if grid and ending not in _FIGURES:
         raise ValueError(f"grid: a page or notebook holds every head as it is; expected a figure, got {ending!r}")
     if live and (link or ending != ".html"):
@@ -179,8 +180,6 @@ def saved_view(
         return _page(view, state, title, link, max_bytes).encode("utf-8", errors="surrogatepass")
     if ending == ".ipynb":
         return _notebook(view, state, run_source, default or ViewState(state.group, 0, 0))
-    if ending == ".npz":
-        return numbers_file(view, state)
     require_figures()
     from viz_core.view.matplotlib_figure import figure_file  # the extra "notebook"
 

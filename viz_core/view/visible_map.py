@@ -4,7 +4,6 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
-from io import BytesIO
 
 import numpy as np
 from jaxtyping import Float
@@ -219,25 +218,6 @@ def lines(view: View, state: ViewState, shown: Sequence[Panel]) -> list[str]:
     if first.differs:
         sentences += [words["difference_scaled"], *([words["matched"]] if inputs[-1] else [])]
     return list(dict.fromkeys([*sentences, *made_lines(view, state, inputs)]))
-
-
-def numbers_file(view: View, state: ViewState) -> bytes:
-    """Return the maps that are shown as NumPy arrays in a .npz file, each with its queries and keys, and what they are.
-
-    "units_per_cell" is how many tokens or words a cell covers: 1 unless each is the largest of several.
-    """
-    shown = panels(view, state)
-    arrays: dict[str, np.ndarray] = {
-        "about": np.array([*(panel.title for panel in shown), *lines(view, state, shown)]),
-        "units_per_cell": np.array(shown[0].shown.pool),
-    }
-    for before, panel in zip(("", "second_"), shown, strict=False):
-        arrays[f"{before}weights"] = panel.shown.weights
-        arrays[f"{before}queries"] = np.array(panel.shown.queries.names)
-        arrays[f"{before}keys"] = np.array(panel.shown.keys.names)
-    file = BytesIO()
-    np.savez(file, **arrays)  # type: ignore[arg-type]
-    return file.getvalue()
 
 
 def made_lines(view: View, state: ViewState, inputs: Sequence[int]) -> list[str]:

@@ -21,7 +21,6 @@ from viz_core.view.static_pictures import static_forms
 _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
 # What the reader may save by Python's help.
 _FILES: dict[Any, Callable[[View, ViewState], bytes]] = {
-    FileRequest("npz"): lambda view, state: saved_view(view, state, ".npz"),
     FileRequest("page"): lambda view, state: saved_view(view, state, ".html"),
     FileRequest("notebook"): lambda view, state: saved_view(view, state, ".ipynb"),
 }

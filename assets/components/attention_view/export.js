@@ -2,7 +2,8 @@
 
 import { copyText, saveFile } from "../shared/elements.js";
 import { cellsOf, differenceOf, mapName, otherSource, windowOf } from "./cells.js";
-import { fileName, pooledBy, saveGrid, savePicture, stemOf } from "./figure.js";
+import { captionOfView, fileName, pooledBy, saveGrid, savePicture, stemOf } from "./figure.js";
+import { npyFloats, npyNumbers, npyTexts, zip } from "./file_formats.js";
 import { onPicture, openGroup, partOf, zoomOf } from "./store.js";
 import { axesOf, makeSide } from "./tokens.js";
 
@@ -10,15 +11,15 @@ const STRIP = 2 ** 20; // weights in one answer, as in viz_core/view/computed_ma
 const MAX = 2 ** 24; // weights that are fetched for a file: all of 4,096 x 4,096
 
 /** Save the numbers as they are now, once all of them are here. */
-function saveNumbers(/** @type {View} */ view) {
-  view.saving = { stem: stemOf(view), tables: tablesOf(view) };
+function saveNumbers(/** @type {View} */ view, ending) {
+  view.saving = { ending, stem: stemOf(view), about: captionOfView(view), tables: tablesOf(view) };
   view.render();
 }
 
 /** Go on with what is being saved: write it if it is whole, else ask for the next strip. */
 export function continueSaving(/** @type {View} */ view) {
   if (!view.saving) return;
-  const { stem } = view.saving;
+  const { ending, stem, about } = view.saving;
   let { tables } = view.saving;
   for (const table of tables) fillTable(view, table);
   if (tables.some((table) => table.refused)) tables = tablesOf(view, false);
@@ -27,7 +28,7 @@ export function continueSaving(/** @type {View} */ view) {
   view.parts.exportNote.textContent = left ? view.words.text("fetching", { done: total("done"), count: total("rows") }) : "";
   if (left) return;
   view.saving = null;
-  saveFile(csvOf(tables, view.words), `${stem}${tables[0].suffix}.csv`);
+  WRITE[ending](tables, stem + tables[0].suffix, about, view.words);
 }
 
 /** One table for each plot: all of a short map, the part shown of a long one; exact if it may be fetched. */
@@ -83,33 +84,66 @@ const namesOf = (side) => Array.from({ length: side.count }, (_, bin) => side.na
 const quote = (text) => `"${text.replace(/^[=+\-@\t\r](?=.)/s, "'$&").replaceAll('"', '""')}"`;
 
 /**
- * One table under the other, as pieces of text, so that a long one is never one string. The format is that of
- * ui/chapter/downloads.py: where the comma is the decimal separator, semicolons separate columns; a byte order mark tells
- * Excel that the text is not ASCII.
+ * A table as pieces of text, so that a long one is never one string. The format is that of ui/chapter/downloads.py: where the
+ * comma is the decimal separator, semicolons separate columns; a byte order mark tells Excel that the text is not ASCII.
  */
-function csvOf(tables, { decimal }) {
+function csvOf({ corner, queries, keys, columns, strips }, { decimal }) {
   const separator = decimal === "," ? ";" : ",";
   const written = (values) => {
     const text = values.join(separator);
     return decimal === "." ? text : text.replaceAll(".", decimal);
   };
-  const pieces = [];
-  for (const { corner, queries, keys, columns, strips } of tables) {
-    const names = namesOf(queries);
-    pieces.push(`${pieces.length ? "\r\n" : ""}${[corner, ...namesOf(keys)].map(quote).join(separator)}\r\n`);
-    let row = 0;
-    for (const strip of strips) {
-      for (let from = 0; from < strip.length; from += columns, row += 1) {
-        pieces.push(`${quote(names[row])}${separator}${written(strip.subarray(from, from + columns))}\r\n`);
-      }
+  const names = namesOf(queries);
+  const head = [corner, ...namesOf(keys)].map(quote).join(separator);
+  const mark = /^[\0-\x7f]*$/.test(head + names.join("")) ? "" : "\ufeff";
+  const pieces = [`${mark}${head}\r\n`];
+  let row = 0;
+  for (const strip of strips) {
+    for (let from = 0; from < strip.length; from += columns, row += 1) {
+      pieces.push(`${quote(names[row])}${separator}${written(strip.subarray(from, from + columns))}\r\n`);
     }
   }
-  const texts = tables.flatMap(({ corner, queries, keys }) => [corner, ...namesOf(queries), ...namesOf(keys)]);
-  return new Blob([/^[\0-\x7f]*$/.test(texts.join("")) ? "" : "\ufeff", ...pieces], { type: "text/csv" });
+  return new Blob(pieces, { type: "text/csv" });
+}
+
+const WRITE = {
+  async csv(tables, stem, about, words) {
+    if (tables.length === 1) {
+      saveFile(csvOf(tables[0], words), `${stem}.csv`);
+      return;
+    }
+    const bytes = await Promise.all(tables.map(async (table) => new Uint8Array(await csvOf(table, words).arrayBuffer())));
+    saveFile(zip({ "first.csv": bytes[0], "second.csv": bytes[1] }), `${stem}.csv.zip`);
+  },
+  npz(tables, stem, { title, lines, link }) {
+    const files = { "about.npy": npyTexts([title, ...tables.map((table) => table.corner), ...lines, link]) };
+    tables.forEach((table, i) => {
+      const { queries, keys, rows, columns, strips } = table;
+      const own = (name) => `${i ? "second_" : ""}${name}.npy`;
+      files[own("weights")] = npyFloats(joined(strips, rows * columns), [rows, columns]);
+      files[own("queries")] = npyTexts(namesOf(queries));
+      files[own("keys")] = npyTexts(namesOf(keys));
+      // Where the part begins, and how many tokens or words a cell covers: 1 unless each is the largest of several.
+      files[own("first")] = npyNumbers([queries.from, keys.from]);
+      files[own("units_per_cell")] = npyNumbers([queries.size, keys.size]);
+    });
+    saveFile(zip(files), `${stem}.npz`);
+  },
+};
+
+function joined(strips, length) {
+  if (strips.length === 1) return strips[0];
+  const all = new Float32Array(length);
+  let at = 0;
+  for (const strip of strips) {
+    all.set(strip, at);
+    at += strip.length;
+  }
+  return all;
 }
 
 const SAVE = {
-  png: savePicture, svg: savePicture, csv: saveNumbers, npz: requestFile, page: requestFile, notebook: requestFile, link: copyLink,
+  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: requestFile, notebook: requestFile, link: copyLink,
   "grid-png": (view) => saveGrid(view, "png"),
   "grid-svg": (view) => saveGrid(view, "svg"),
 };
@@ -119,10 +153,9 @@ export function exportAs(/** @type {View} */ view, kind) {
   view.parts.exports.open = false;
 }
 
-// Files that Python writes: arrays, a page that opens without a server, with as many exact maps as fit, and a notebook that makes
+// Files that Python writes: a page that opens without a server, with as many exact maps as fit, and a notebook that makes
 // the view again.
 const WRITTEN = {
-  npz: { type: "application/octet-stream", ending: "npz" },
   page: { type: "text/html", ending: "html" },
   notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
 };

@@ -3,10 +3,10 @@
 import { shorten, textWidth, wrap } from "../shared/canvas.js";
 import { saveFile } from "../shared/elements.js";
 import { byteSteps, onCanvas, PRINTED, rasterise } from "./colours.js";
+import { SvgContext, withTexts } from "./file_formats.js";
 import { paintOverThumbnail } from "./over_picture.js";
 import { barOf, paintMarks, paintPlot } from "./plot.js";
 import { allHeads, comparedWith, groupOf, headName, onPicture, openGroup, pictureOf, zoomOf } from "./store.js";
-import { SvgContext } from "./svg_context.js";
 import { hasPieces } from "./tokens.js";
 
 const MARGIN = 16;
@@ -14,7 +14,7 @@ const HEAD = 46; // over a block: its name, and what queries and keys are
 const BAR = { height: 10, width: 180, room: 42 };
 const LINE = 15; // of the caption
 const NARROWEST = 470;
-const MAX_WRITTEN = 400; // characters of a line of the caption
+const MAX_WRITTEN = 400; // signs of a line of the caption: the metadata holds all of it
 
 /**
  * Where everything goes: {width, height, draw(context)}.
@@ -122,7 +122,7 @@ function headsPart(/** @type {View} */ view, { heads, how }) {
 }
 
 /** Of what the plots show: {title, lines, link}. */
-function captionOfView(/** @type {View} */ view) {
+export function captionOfView(/** @type {View} */ view) {
   const { plots, words } = view;
   const { label } = openGroup(view);
   const name = plots.map((plot) => plot.title).join(" | ");
@@ -278,5 +278,6 @@ function savePictureFile(figure, about, ending, name) {
   const context = canvas.getContext("2d");
   context.scale(PRINT_SCALE, PRINT_SCALE);
   draw(context);
-  canvas.toBlob((blob) => saveFile(blob, name), "image/png");
+  const texts = { Title: about.title, Description: about.lines.join("\n"), Source: about.link, Software: "Attention Atlas" };
+  canvas.toBlob(async (blob) => saveFile(await withTexts(blob, texts), name), "image/png");
 }

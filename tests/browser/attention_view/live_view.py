@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import base64
-import csv
 import io
-import itertools
 import json
 import re
 from collections.abc import Callable, Mapping
@@ -111,11 +109,8 @@ class LiveView:
             if message["id"] != self._message_id:
                 self._message_id, wants = message["id"], message["wants"]
         self.wants += wants
-        files = {}
-        for kind, ending, link in (("npz", ".npz", ""), ("page", ".html", LINK)):
-            if kind in wants:
-                files[FileRequest(kind)] = saved_view(self.view, self.state, ending, link=link)
-        offers = ("npz", "page", "link")
+        files = {FileRequest("page"): saved_view(self.view, self.state, ".html", link=LINK)} if "page" in wants else {}
+        offers = ("page", "link")
         data = encode_view(
             self.view, self.state, turn=turn, known=known, wants=read_requests(*wants), files=files, offers=offers
         )
@@ -151,14 +146,8 @@ def weight_in(text: str) -> float:
     return float(found[1]) / 10**power
 
 
-def read_table(content: bytes) -> tuple[np.ndarray, list[str], list[str]]:
-    """Weights, queries and keys of the first table of a saved file."""
-    (_, *keys), *rows = itertools.takewhile(bool, csv.reader(io.StringIO(content.decode("utf-8-sig"))))
-    return np.array([row[1:] for row in rows], dtype=np.float32), [row[0] for row in rows], keys
-
-
-def saved_weights(live: LiveView) -> np.ndarray:
-    return read_table(live.save("csv"))[0]
+def saved_npz(live: LiveView) -> dict[str, np.ndarray]:
+    return dict(np.load(io.BytesIO(live.save("npz"))))
 
 
 def point_at_cell(live: LiveView, row: int, column: int) -> None:

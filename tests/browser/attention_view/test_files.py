@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import csv
 import io
 import json
 import re
@@ -24,8 +25,7 @@ from tests.browser.attention_view.live_view import (
     TEXT,
     LiveView,
     colour,
-    read_table,
-    saved_weights,
+    saved_npz,
     weight_in,
     weights_of,
 )
@@ -38,23 +38,17 @@ from viz_core.view.widget import AttentionWidget
 
 
 def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
-    content = live.save("csv")
-    weights, queries, keys = read_table(content)
-    assert content.startswith(b'"Layer 1, head 1, weight: queries (French) down, keys (English) across"')
+    weights = weights_of(cross, 0, 0)
+    table = list(csv.reader(io.StringIO(live.save("csv").decode("utf-8-sig"))))
     names = ["'=1+1" if key == "=1+1" else key for key in KEYS]  # a spreadsheet would run it
-    assert (queries, keys) == (list(QUERIES), names)
-    np.testing.assert_array_equal(weights, weights_of(cross, 0, 0))
+    assert table[0] == ["Layer 1, head 1, weight: queries (French) down, keys (English) across", *names]
+    assert [row[0] for row in table[1:]] == list(QUERIES)
+    np.testing.assert_array_equal(np.array([row[1:] for row in table[1:]], dtype=np.float32), weights)
 
-    live.option("compare", "side").click()
-    live.head(1, 1).click()
-    live.until(lambda: live.state.display.other == "0.1.1")
-    first, second = live.save("csv").split(b"\r\n\r\n")
-    saved = np.load(io.BytesIO(live.save("npz")))
-    assert live.file == "attention-cross-layer-1-head-1-beside-layer-2-head-2.npz"
-    for head, table, name in ((0, first, "weights"), (1, second, "second_weights")):
-        np.testing.assert_array_equal(read_table(table)[0], weights_of(cross, head, head))
-        np.testing.assert_array_equal(saved[name], weights_of(cross, head, head))
-    assert (tuple(saved["queries"]), tuple(saved["second_keys"])) == (QUERIES, KEYS)
+    saved = saved_npz(live)
+    np.testing.assert_array_equal(saved["weights"], weights)
+    assert (tuple(saved["queries"]), tuple(saved["keys"])) == (QUERIES, KEYS)
+    assert (list(saved["first"]), list(saved["units_per_cell"])) == ([0, 0], [1, 1])
     assert "Model: some-model, revision 1a2b." in saved["about"]
 
 
@@ -77,6 +71,10 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
     assert all(re.fullmatch("#[0-9a-f]{6}|none", each) for each in colours)
 
     saved = Image.open(io.BytesIO(live.save("png")))
+    info = saved.text  # type: ignore[attr-defined]
+    assert (info["Title"], info["Source"]) == ("Cross · Layer 1, head 1", page.url)
+    assert f"“{TEXT}”" in info["Description"]
+
     expected = [colour(weight, scale, palette) for weight in weights_of(cross, 0, 0).flat]
     translation = re.search(r"translate\(([\d.]+) ([\d.]+)\)", svg)
     assert translation
@@ -117,9 +115,10 @@ def test_the_whole_grid_is_one_figure(live: LiveView) -> None:
 def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
     long = make_group(1100, 1000, layers=1, heads=2)  # 1,100,000 weights: two strips
     live = LiveView(page, View([long], view_words()))
-    weights = saved_weights(live)
-    assert live.file == "attention-cross-layer-1-head-1.csv"
-    np.testing.assert_allclose(weights, weights_of(long, 0, 0), rtol=0, atol=1e-7)
+    saved = saved_npz(live)
+    assert live.file == "attention-cross-layer-1-head-1.npz"
+    np.testing.assert_allclose(saved["weights"], weights_of(long, 0, 0), rtol=0, atol=1e-7)
+    assert list(saved["units_per_cell"]) == [1, 1]
     assert list(dict.fromkeys(want for want in live.wants if want.startswith("rows"))) == [  # asked again after 8 s
         "rows 0.cross:0.0:mean:tokens 0 1048 0 1000",
         "rows 0.cross:0.0:mean:tokens 1048 52 0 1000",
@@ -159,8 +158,9 @@ def test_the_saved_page_opens_without_a_server(
     expect(stage).to_have_attribute("data-exact", "true")
     opened.locator("[data-part=exports] summary").click()
     with opened.expect_download() as download:
-        opened.locator("[data-export=csv]").click()
-    np.testing.assert_array_equal(read_table(download.value.path().read_bytes())[0], weights_of(cross, 0, 2))
+        opened.locator("[data-export=npz]").click()
+    with np.load(download.value.path()) as saved:
+        np.testing.assert_array_equal(saved["weights"], weights_of(cross, 0, 2))
     expect(opened.locator("[data-export=page]")).to_be_hidden()
     opened.locator("[data-part=exports] summary").click()
     with opened.expect_download() as download:

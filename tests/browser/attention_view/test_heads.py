@@ -17,8 +17,7 @@ from tests.browser.attention_view.live_view import (
     START,
     LiveView,
     point_at_cell,
-    read_table,
-    saved_weights,
+    saved_npz,
     weight_in,
     weights_of,
 )
@@ -116,7 +115,7 @@ def test_heads_are_combined_as_the_library_does(live: LiveView, cross: MapGroup,
     live.option("heads", "layer").click()
     live.option("how", how).click()
     expected = combine_heads(cross.calls[0].weights()[0], how)  # type: ignore[arg-type]
-    np.testing.assert_allclose(saved_weights(live), expected, atol=1e-7)
+    np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
     expect(live.part("printName")).to_have_text("Mean of 3 heads" if how == "mean" else "Largest of 3 heads")
     check_measures(live, expected, sums_to_one=how == "mean")
 
@@ -156,7 +155,7 @@ def test_chosen_heads_are_combined(live: LiveView, cross: MapGroup) -> None:
     live.head(1, 2).click(modifiers=["Shift"])
     live.until(lambda: live.state.display.heads == "0.0_1.2")
     expected = (weights_of(cross, 0, 0) + weights_of(cross, 1, 2)) / 2
-    np.testing.assert_allclose(saved_weights(live), expected, atol=1e-7)
+    np.testing.assert_allclose(saved_npz(live)["weights"], expected, atol=1e-7)
 
 
 def test_two_heads_stand_side_by_side_and_as_a_signed_difference(live: LiveView, cross: MapGroup) -> None:
@@ -166,7 +165,7 @@ def test_two_heads_stand_side_by_side_and_as_a_signed_difference(live: LiveView,
     live.option("compare", "difference").click()
     expect(live.page.locator("figcaption:visible")).to_have_text(["Layer 1, head 1 − Layer 2, head 2"])
     difference = weights_of(cross, 0, 0) - weights_of(cross, 1, 1)
-    np.testing.assert_allclose(saved_weights(live), difference, atol=1e-7)
+    np.testing.assert_allclose(saved_npz(live)["weights"], difference, atol=1e-7)
     column = int(np.abs(difference[2]).argmax())
     point_at_cell(live, 2, column)
     expect(live.announcement).to_contain_text(f"{QUERIES[2]} → {KEYS[column]} differs by")
@@ -197,13 +196,13 @@ def test_two_texts_are_compared_token_by_token(page: Page) -> None:
     live = LiveView(page, View([first], view_words(), (other,), ("one", "two")), START)
     live.option("compare", "difference").click()
     live.wait_until_exact()
-    weights, queries, keys = read_table(live.save("csv"))
-    assert queries == ["le", "chat | ∅", "noir | chien", "dort"]
-    assert keys == ["the", "black | ∅", "cat | dog", "sleeps"]
+    saved = saved_npz(live)
+    assert [str(name) for name in saved["queries"]] == ["le", "chat | ∅", "noir | chien", "dort"]
+    assert [str(name) for name in saved["keys"]] == ["the", "black | ∅", "cat | dog", "sleeps"]
     mine, theirs = weights_of(first, 0, 0), weights_of(other, 0, 0)
     wide = np.insert(theirs, 1, 0, axis=1)  # a key that the second lacks has no weight there
     expected = np.stack([mine[0] - wide[0], 0 * mine[1], mine[2] - wide[1], mine[3] - wide[2]])
-    np.testing.assert_allclose(weights, expected, atol=1e-6)
+    np.testing.assert_allclose(saved["weights"], expected, atol=1e-6)
     expect(live.part("mapNote")).to_contain_text("“cat | dog” replaces cat by dog")
     largest = np.abs(expected).max()
     expect(live.part("scale")).to_contain_text(f"+{largest:.2f}")  # the colours end at what there is

@@ -19,9 +19,8 @@ from tests.browser.attention_view.live_view import (
     LiveView,
     colour,
     point_at_cell,
-    read_table,
     read_tip,
-    saved_weights,
+    saved_npz,
     weights_of,
 )
 from tests.browser.page_checks import box_of
@@ -109,10 +108,10 @@ def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapG
 
 def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
     live.option("unit", "words").click()
-    weights, queries, keys = read_table(live.save("csv"))
-    np.testing.assert_allclose(weights, cross.maps.whole(MapRequest(((0, 0),), words=True)), atol=1e-6)
-    assert queries == ["Le", "chat", "noir", "dormait", "<eos>"]
-    assert keys[2] == "catslept"
+    saved = saved_npz(live)
+    np.testing.assert_allclose(saved["weights"], cross.maps.whole(MapRequest(((0, 0),), words=True)), atol=1e-6)
+    assert list(saved["queries"]) == ["Le", "chat", "noir", "dormait", "<eos>"]
+    assert saved["keys"][2] == "catslept"
     expect(live.part("mapNote")).to_contain_text("rows of their pieces are averaged, columns summed")
 
 
@@ -138,11 +137,12 @@ def test_zooming_a_long_input_brings_exact_tiles(page: Page) -> None:
         page.keyboard.press("+")
     live.wait_until_exact()
     assert any("tile 0.self:0.0:mean:tokens 0 0" in want for want in live.wants)
-    weights, queries, keys = read_table(live.save("csv"))
-    row, column = int(queries[0][1:]), int(keys[0][1:])
+    saved = saved_npz(live)
+    (row, column), weights = saved["first"], saved["weights"]
     height, width = weights.shape
     expected = weights_of(group, 0, 0)[row : row + height, column : column + width]
     np.testing.assert_array_equal(weights, expected)
+    assert list(saved["keys"][:2]) == [f"k{column}", f"k{column + 1}"]
     live.until(lambda: live.state.display.zoom == f"{row}.{column}.{height}.{width}")
     assert max(live.sent) < 700_000
 
@@ -212,7 +212,7 @@ def test_strangers_tokens_are_only_text(page: Page) -> None:
     live = LiveView(page, View([group], view_words()), ViewState("self", 0, 0))
     expect(page.locator("[data-part=queryLine] .token").first).to_have_text(tokens[0])
     assert page.locator("img").count() == 0
-    assert saved_weights(live).shape == (6, 6)
+    assert saved_npz(live)["keys"].shape == (6,)
     assert "<img" not in live.save("svg").decode()
     assert page.evaluate("window.hit") is None
 
@@ -310,7 +310,8 @@ def test_two_fingers_enlarge_what_lies_between_them_and_one_moves_it(phone: Page
     assert row > 0
     assert column > 0
     expect(live.part("whole")).to_be_visible()
-    np.testing.assert_array_equal(saved_weights(live), weights_of(group, 0, 0))  # a short map is saved whole
+    saved = saved_npz(live)
+    np.testing.assert_array_equal(saved["weights"], weights_of(group, 0, 0))  # a short map is saved whole
     fingers.move([(0.7, 0.7)], [(0.4, 0.5)])
     changed = zoom_of(live)
     assert changed[2:] == (rows, columns)

@@ -10,7 +10,7 @@ import torch
 from PIL import Image
 from playwright.sync_api import Page, Position, expect
 
-from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_weights, weights_of
+from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_npz, weights_of
 from tests.browser.page_checks import box_of
 from tests.viz_core.view.test_map_group import picture_group
 from viz_core.maps.distance import mean_attention_distance
@@ -172,14 +172,14 @@ def test_several_heads_and_several_patches(live: LiveView, group: MapGroup) -> N
     layer = group.calls[1].weights()[0].amax(dim=0).numpy()
     np.testing.assert_allclose(shown(live), expected((layer[1] + layer[12]) / 2), atol=4)
     live.option("fold", "sum").click()
-    values = saved_weights(live)
+    values = saved_npz(live)["weights"]
     np.testing.assert_allclose(values, (layer[1] + layer[12])[None], atol=1e-6)
 
 
 def test_two_heads_are_compared_over_the_picture(live: LiveView, group: MapGroup) -> None:
     live.option("compare", "difference").click()
     live.wait_until_exact()
-    values = saved_weights(live)
+    values = saved_npz(live)["weights"]
     title = live.page.locator("[data-piece=titleLine]").first.inner_text()
     found = re.search(r"Layer (\d), head (\d) − Layer (\d), head (\d)", title)
     assert found
@@ -201,7 +201,7 @@ def test_smooth_patches_and_the_picture_alone(live: LiveView, group: MapGroup) -
 def test_map_and_links_are_one_click_away(live: LiveView, group: MapGroup) -> None:
     live.option("mode", "map").click()
     live.wait_until_exact()
-    assert saved_weights(live).shape == (13, 13)
+    assert saved_npz(live)["weights"].shape == (13, 13)
     live.option("mode", "links").click()
     live.option("mode", "picture").click()
     live.wait_until_exact()

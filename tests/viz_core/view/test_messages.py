@@ -319,7 +319,7 @@ def test_a_figure_writes_it_as_text(text: str) -> None:
 @pytest.fixture(scope="module")
 def drawn() -> dict[str, str]:
     """Pictures as the browser's own code writes them, by the text that is drawn and told in them."""
-    files = [COMPONENTS / "shared" / "elements.js", COMPONENTS / "attention_view" / "svg_context.js"]
+    files = [COMPONENTS / "shared" / "elements.js", COMPONENTS / "attention_view" / "file_formats.js"]
     code = "".join(re.sub(r"^import .*$|^export ", "", file.read_text(encoding="utf-8"), flags=re.M) for file in files)
     draw = """
       const drawn = TEXTS.map((text) => {

@@ -60,7 +60,7 @@ def browser() -> Browser:
 def test_a_browser_that_begins_gets_all_it_needs(browser: Browser) -> None:
     browser.say({})
     header = browser.last().header
-    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["npz", "page", "notebook"])
+    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page", "notebook"])
     assert [group["id"] for group in header["base"]["groups"][0]] == ["self", "cross"]
     assert "picture 0 self 0" in browser.last().parts
 
