@@ -104,7 +104,7 @@ def registry() -> str:
     text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
     found = re.search(r"^registry\s*=\s*(\S+)", text, re.MULTILINE)
     own = found[1] if found else "https://registry.npmjs.org"
-    return variables.get("npm_config_registry", own).rstrip("/") + "/"
+    return (variables.get("npm_config_registry") or own).rstrip("/") + "/"
 
 
 def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:

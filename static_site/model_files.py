@@ -108,18 +108,20 @@ def export_graph(
         output_names = list(module.eval()(*inputs))
     with warnings.catch_warnings(action="ignore"):
         logging.disable(logging.WARNING)  # what the exporter reports of libraries that are not needed
-        program = torch.onnx.export(
-            module,
-            inputs,
-            dynamo=True,
-            dynamic_shapes=dynamic_shapes,
-            input_names=names,
-            output_names=output_names,
-            external_data=False,
-            optimize=True,
-            verbose=False,
-        )
-        logging.disable(logging.NOTSET)
+        try:
+            program = torch.onnx.export(
+                module,
+                inputs,
+                dynamo=True,
+                dynamic_shapes=dynamic_shapes,
+                input_names=names,
+                output_names=output_names,
+                external_data=False,
+                optimize=True,
+                verbose=False,
+            )
+        finally:
+            logging.disable(logging.NOTSET)
     assert program is not None
     return with_shared_weights(program.model_proto, store).SerializeToString(deterministic=True)
 

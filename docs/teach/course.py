@@ -125,7 +125,8 @@ def read_vote(lesson: Lesson, language: str) -> Vote:
         found = re.search(r"\)[^:：]*[:：](?:[^:：\n]*[:：])?(.+)", text.split("\n")[0])
     else:
         words = (ROOT / "assets" / "text" / language / f"{address.split('?')[0]}.md").read_text("utf-8")
-        found = re.search(rf"^## exercise\.{exercise[1]}\s+(.+?)\n- \[", words, re.MULTILINE | re.DOTALL)
+        heading = rf"^## exercise\.{exercise[1]}\s+(?:\[[\d.]+\]\s*)?"  # of an exercise of the book with its number
+        found = re.search(rf"{heading}(.+?)\n- \[", words, re.MULTILINE | re.DOTALL)
     if found is None or not wrong:
         raise ValueError(f"{lesson.name} ({language}) has no question with two answers to vote on")
     return Vote(_plain(found[1][0].upper() + found[1][1:].strip()), _plain(right), tuple(map(_plain, wrong)))

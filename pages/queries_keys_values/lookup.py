@@ -69,12 +69,12 @@ def figure(chapter: Chapter, given: np.ndarray | None, pairs: Sequence[tuple[str
     return figures.weights_figure(given, pairs, chapter.words.group("figure"))
 
 
-def kinds_of_weights(chapter: Chapter, database: Database, question: QueryInputs) -> None:
+def kinds_of_weights(chapter: Chapter, given: torch.Tensor | None) -> None:
     """Say where the sum of values can be, and check it where values are the rows of the identity matrix."""
     chapter.text("plane")
-    given = soft_lookup([question.query], database.keys, question.temperature)[0]
-    with chapter.claim_row("plane-claims"):
-        chapter.claim("copies", copy_error(given), 0.0)
+    if given is not None:
+        with chapter.claim_row("plane-claims"):
+            chapter.claim("copies", copy_error(given), 0.0)
 
 
 def other_lookups(chapter: Chapter, database: Database, question: QueryInputs, hide_answer: bool) -> None:

@@ -72,12 +72,12 @@ of_the_table = {
     "ways": partial(lookup.other_lookups, chapter, database, question, hides_answer),
     "identity": partial(lookup.identities, chapter),
     "hard": partial(parts.hard_and_soft, chapter, database, question),
-    "plane": partial(lookup.kinds_of_weights, chapter, database, question),
 }
 chapter.deeper(
     {
         "motive": partial(chapter.text, "motive"),
         **(of_the_table if answerable else {}),
+        "plane": partial(lookup.kinds_of_weights, chapter, lookup.weights(database, question) if answerable else None),
         "exercises": partial(parts.exercises, chapter),
         "code": code,
     }

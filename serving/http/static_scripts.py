@@ -132,7 +132,10 @@ class FrontEndFiles:
         if b"range" in given or b"if-none-match" in given or b"gzip" not in given.get(b"accept-encoding", b""):
             return None
         if address[0] not in self._answers:
-            self._answers[address[0]] = _packed(self._paths[address[0]])
+            try:
+                self._answers[address[0]] = _packed(self._paths[address[0]])
+            except OSError:  # another version was installed since the start
+                return None
         return self._answers[address[0]]
 
 

@@ -74,7 +74,7 @@ class GateLimits:
 
 
 class WebSocketGate:
-    """The outermost ASGI middleware.
+    """Limits WebSockets and their messages.
 
     Args:
         app: the next application.

@@ -123,10 +123,15 @@ def test_an_absent_device_is_a_sentence(
 
 
 PARTS = [
-    ("relative-projection", {"rp-offset": "3.5"}, "Offset δ = 3.5", "use a whole number from −100 to 100. This is 3."),
-    ("relative-projection", {"rp-base": "99.9"}, "Base = 99.9", "use a whole number from 2 to 1,000,000. This is 99."),
-    ("relative-projection", {"rp-offset": "5.2"}, "Offset δ = 5.2", "to 100. This is 5."),  # cut to the default
-    ("sinusoidal-encoding", {"se-n": "59.5"}, "Positions n = 59.5", "use a whole number from 1 to 2,000. This is 59."),
+    ("relative-projection", {"rp-offset": "3.5"}, "Offset δ = 3.5", "this is 3. Use a whole number from −100 to 100."),
+    ("relative-projection", {"rp-base": "99.9"}, "Base = 99.9", "this is 99. Use a whole number from 2 to 1,000,000."),
+    (
+        "relative-projection",
+        {"rp-offset": "5.2"},
+        "Offset δ = 5.2",
+        "this is 5. Use a whole number from −100 to 100.",
+    ),  # cut to the default
+    ("sinusoidal-encoding", {"se-n": "59.5"}, "Positions n = 59.5", "this is 59. Use a whole number from 1 to 2,000."),
 ]
 
 

@@ -8,13 +8,16 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import streamlit as st
 from streamlit import config, net_util
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession
+from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
 from streamlit.testing.v1 import AppTest
 from streamlit.web.server.server_util import is_url_from_allowed_origins
@@ -201,6 +204,40 @@ def test_a_page_sends_all_of_it_by_its_end_whichever_way_it_ends(
     assert not app.exception
     assert [element.value for element in app.markdown] == ["first", "second", *(() if stops else ("third",))]
     assert app.session_state.sizes == ([1, 0] if batches else [])
+
+
+def paused_page() -> None:
+    """Pauses after its first message."""
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    from ui.streamlit_internals.batched_messages import MessageBatch, batched_messages, flush_messages
+
+    run = get_script_run_ctx()
+    assert run is not None
+    with batched_messages():
+        assert isinstance(run._enqueue, MessageBatch)
+        run._enqueue._clock = lambda: 0.0
+        st.write("first")
+        flush_messages(0.02)
+        st.write("second")
+
+
+def test_a_page_sends_all_of_it_before_it_waits_for_its_next_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    waiting = []
+
+    @contextmanager
+    def pause() -> Iterator[None]:
+        yield
+        run = get_script_run_ctx()
+        assert run is not None
+        assert isinstance(run._enqueue, MessageBatch)
+        waiting.append(len(run._enqueue))
+
+    monkeypatch.setattr("ui.streamlit_internals.batched_messages.page_turns", SimpleNamespace(pause=pause))
+    app = AppTest.from_function(paused_page).run()
+    assert [element.value for element in app.markdown] == ["first", "second"]
+    assert waiting == [0]
 
 
 def _page() -> None:

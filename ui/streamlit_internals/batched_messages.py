@@ -78,6 +78,7 @@ def batched_messages() -> Iterator[None]:
         if left := batch.seconds_left():
             with page_turns.pause():
                 time.sleep(left)
+                batch.flush()  # before the page waits for its next turn
     finally:
         run._enqueue = send
         batch.flush()

@@ -11,6 +11,7 @@ from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.tokenization import SpecialTokens
 from viz_core.runtime.hooks import may_end
 from viz_core.trace.intervene import is_editing
+from viz_core.trace.trace import current_trace
 
 Logits: TypeAlias = Float[Tensor, "steps vocab"]
 
@@ -66,7 +67,7 @@ def greedy_search(
         going = [place for place, row in enumerate(rows) if found[row][-1] != special.eos]
         if not going:
             break
-        if len(going) < len(rows) and not is_editing():
+        if len(going) < len(rows) and not is_editing() and current_trace() is None:
             active = torch.tensor(going, device=source.device)
             token, state, rows = token[active], state.select(active), [rows[place] for place in going]
     if logits_of is not None and max_new_tokens > 0:

@@ -1,7 +1,7 @@
 """The shipped encoder-decoders, which translate sentences and record their attention."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -27,6 +27,7 @@ from viz_core.runtime.assets import Provenance
 from viz_core.runtime.refusal import RefusalError
 from viz_core.trace import Trace, record
 from viz_core.trace.one_text import source_of_text
+from viz_core.trace.source import StoredTensors
 
 TRANSLATION_ARCHITECTURES: dict[str, tuple[Callable[..., nn.Module], Callable[..., nn.Module]]] = {
     "transformer": (TransformerEncoder, TransformerDecoder),
@@ -253,7 +254,11 @@ def text_traces(trace: Trace, sources: Sequence[list[int]], targets: Sequence[li
         for call in trace:
             queries = read if call.stack == "encoder" else written
             keys = written if call.stack == "decoder" and call.kind == "self" else read
-            own.add_joined(source_of_text(call.source, row, queries, keys), call.site)
+            source = source_of_text(call.source, row, queries, keys)
+            if isinstance(source, StoredTensors):  # copies, so that a text does not hold those of all others in memory
+                copies = {name: tensor.clone() for name, tensor in source.named_tensors().items()}
+                source = replace(source, **copies)  # type: ignore[type-var]
+            own.add_joined(source, call.site)
     return found
 
 

@@ -21,7 +21,16 @@ from viz_core.maps.word_maps import separators
 from viz_core.runtime.assets import UNKNOWN, Provenance
 from viz_core.trace import AttentionCall
 from viz_core.view.computed_maps import ComputedMaps, is_sent_whole
-from viz_core.view.requests import Found, LayerPicture, MapRequest, MapSource, Part, ThumbnailsRequest, WeightsRequest
+from viz_core.view.requests import (
+    Found,
+    LayerPicture,
+    MapRequest,
+    MapSource,
+    Part,
+    PartError,
+    ThumbnailsRequest,
+    WeightsRequest,
+)
 
 THUMBNAIL_SIZES = (64, 48, 32)
 """Thumbnails have at most so many pixels on a side, the largest that fits; a map no larger is its own thumbnail."""
@@ -197,6 +206,8 @@ class MapGroup:
     def pictures(self, layers: Sequence[int] | None = None) -> list[LayerPicture]:
         """Layers as the grid shows them, at once; all of them unless given."""
         parts = self.parts([*map(ThumbnailsRequest, range(len(self.calls)) if layers is None else layers)])
+        if missing := [part for part in parts if isinstance(part, PartError)]:
+            raise missing[0]
         return [part for part in parts if isinstance(part, LayerPicture)]
 
     def picture(self, layer: int) -> LayerPicture:
@@ -208,7 +219,7 @@ class MapGroup:
         if self.is_small:
             (part,) = self.parts([MapRequest(((layer, head),))])
             if isinstance(part, Part):
-                return torch.from_numpy(part.array)
+                return torch.from_numpy(part.array.copy())
         return self.calls[layer].weights(head=head)[self.row]
 
     def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:

@@ -123,7 +123,8 @@ def linked_sentences(groups: tuple[MapGroup, ...]) -> dict[str, Any]:
 
 def _head(group: MapGroup, layer: int, head: int) -> dict[str, Any]:
     (weights,) = group.parts([MapRequest(((layer, head),), words=True)])
-    assert isinstance(weights, Part)
+    if not isinstance(weights, Part):
+        raise weights
     return {
         "layer": layer,
         "head": head,

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from viz_core.pretrained import TextError, Translator
 from viz_core.pretrained.tokenization import join_pieces
 from viz_core.pretrained.translation import likeliest_others, word_probabilities
-from viz_core.trace import record
+from viz_core.trace import Edit, intervene, off, record, uniform
 
 SENTENCE = "The cat is on the bed."
 
@@ -108,18 +108,23 @@ def test_texts_alone_are_those_of_the_recorded_translations(translator: Translat
     assert translator.translate_texts([]) == []
 
 
-def test_texts_of_one_batch_have_the_maps_of_each_alone(translator: Translator) -> None:
+@pytest.mark.parametrize(
+    "edits", [{}, {"encoder.0.self": uniform(1)}, {"decoder.0.self": off(0), "decoder.1.cross": off(1)}], ids=str
+)
+def test_texts_of_one_batch_have_the_maps_of_each_alone(translator: Translator, edits: dict[str, Edit]) -> None:
     texts = ["Go.", SENTENCE, "I like coffee, and the cat is on the bed with the red dog."]
     model, passes = copy.deepcopy(translator.model), list[object]()
     model.encoder.register_forward_hook(lambda *_: passes.append(None))
-    together = dataclasses.replace(translator, model=model).translate_all(texts)
+    with intervene(edits):
+        together = dataclasses.replace(translator, model=model).translate_all(texts)
+        each = [translator.translate(text) for text in texts]
     assert len(passes) == 1
-    for text, found in zip(texts, together, strict=True):
-        alone = translator.translate(text)
+    for found, alone in zip(together, each, strict=True):
         assert (found.text, found.made) == (alone.text, alone.made)
         assert found.log_probabilities == pytest.approx(alone.log_probabilities, abs=1e-5)
         assert found.cache_error < 1e-4
         assert found.trace.sites == alone.trace.sites
+        assert edits or found.trace.nbytes < 1.1 * alone.trace.nbytes, "a text holds no others in memory"
         for call in found.trace:
             other = alone.trace[call.site]
             torch.testing.assert_close(call.weights(), other.weights(), atol=1e-6, rtol=0)
