@@ -10,6 +10,7 @@ from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
+from ui.compute.heads import head_scans
 from ui.text.words import load_words
 from viz_core.pretrained import load
 
@@ -211,6 +212,23 @@ def test_the_language_is_changed_and_a_star_placed_and_compared(page: Page, app_
     go_to(page, page.locator("[data-part=reveal]"))
     page.keyboard.press("Enter")
     expect(page.locator(".sketch.revealed")).to_be_visible()
+
+
+def test_points_of_a_chart_are_walked_by_height_named_and_chosen(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/heads?hs-y=previous")
+    chart = page.locator(".st-key-figure-heads [data-drawn]")
+    expect(chart).to_be_visible()
+    expect_rest(page)
+    go_to(page, chart)
+    announcement, table = chart.locator("[aria-live]"), head_scans("writer-en").tables["narrow", "decoder-self"]
+    ranked = [table.heads[place] for place in table.plotted("previous").argsort()]
+    for layer, head in (ranked[-1], ranked[-2]):
+        page.keyboard.press("ArrowDown")
+        expect(announcement).to_contain_text(f"layer {layer + 1}, head {head + 1}")
+    page.keyboard.press("ArrowUp")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    page.wait_for_url(re.compile(rf"head=decoder-self\.{ranked[-2][0]}\.{ranked[-2][1]}"))
 
 
 def test_a_script_that_comes_cut_short_leaves_a_sentence_and_the_page(page: Page, app_url: str) -> None:

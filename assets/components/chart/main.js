@@ -5,7 +5,7 @@ import { stageHeight, typeScale } from "../shared/canvas.js";
 import { element } from "../shared/elements.js";
 import { DRAW_MARGIN, mountView, partsOf, stopWatching, stopWatchingVisibility, watchVisibility, watchWidth } from "../shared/mount.js";
 import { fitCells, readChart, saveButton } from "./picture.js";
-import { listenForParts, listenToTraces, offerFocus, showLit } from "./points.js";
+import { listenForParts, listenForPoints, listenToTraces, offerFocus, showLit } from "./points.js";
 import { fitTitles, inTheme, templateOf, themeOf, turnScales } from "./theme.js";
 
 let plotly;
@@ -115,6 +115,7 @@ function createView(parent) {
   view.render = () => render(view);
   listenWhole(view);
   listenForParts(view, enqueue);
+  listenForPoints(view);
   watchWidth(view, render);
   watchVisibility(view, render, DRAW_MARGIN);
   return view;

@@ -1,7 +1,68 @@
 // The parts of a chart by mouse, keys and text. Terms of the text name traces by their `meta`, both axes and the whole by
-// the payload's parts.
+// the payload's parts. Points that can be clicked: up and down go to the next higher and lower one, Enter clicks it.
 
 import { listenToTerms, markLit, pointAtTerms } from "../shared/terms.js";
+
+const LABEL_DELAY = 100; // milliseconds; where keys come fast, plotly draws a label 50 after the last
+const STEPS = { ArrowUp: 1, ArrowDown: -1 };
+
+/** Points that can be clicked, the lowest first; those of equal height from left to right. */
+function pointsOf({ parts, about }) {
+  const traces = about?.clickable ? (parts.plot.data ?? []) : [];
+  const points = traces.flatMap(({ type = "scatter", mode, x, y, customdata }, curve) =>
+    type === "scatter" && mode?.includes("markers") && customdata
+      ? Array.from(y, (height, index) => ({ curve, index, x: x[index], y: height, customdata: customdata[index] }))
+      : [],
+  );
+  return points.filter((point) => Number.isFinite(point.x) && Number.isFinite(point.y)).sort((a, b) => a.y - b.y || a.x - b.x);
+}
+
+const hasPoints = (view) => pointsOf(view).length > 0;
+
+export function listenForPoints(view) {
+  const { root } = view.parts;
+  root.addEventListener("keydown", (event) => press(view, event));
+  root.addEventListener("focusout", () => leave(view));
+}
+
+function press(view, event) {
+  const { root, plot } = view.parts;
+  const step = STEPS[event.key];
+  const points = event.target === root && (step || event.key === "Enter") ? pointsOf(view) : [];
+  if (!points.length) return;
+  const place = points.findIndex(({ curve, index }) => curve === view.at?.curve && index === view.at?.index);
+  if (!step) {
+    if (place < 0) return;
+    event.preventDefault();
+    view.sendClick(points[place]);
+    return;
+  }
+  event.preventDefault();
+  const next = place < 0 && step < 0 ? points.length - 1 : Math.min(Math.max(place + step, 0), points.length - 1);
+  view.at = points[next];
+  globalThis.Plotly.Fx.hover(plot, [{ curveNumber: view.at.curve, pointNumber: view.at.index }]);
+  clearTimeout(view.announcing);
+  view.announcing = setTimeout(() => announce(view), LABEL_DELAY);
+}
+
+/** Announce the label of the point that the keys are at. */
+function announce({ at, parts: { plot, announcement } }) {
+  const labels = at ? [...plot.querySelectorAll(".hoverlayer .hovertext text.nums")] : [];
+  announcement.textContent = labels.map(linesOf).join("; ");
+}
+
+/** The lines of a label that plotly has drawn. */
+const linesOf = (text) => {
+  const lines = [...text.querySelectorAll("tspan.line")];
+  return lines.length ? lines.map((line) => line.textContent).join(", ") : text.textContent;
+};
+
+function leave(view) {
+  if (!view.at) return;
+  view.at = null;
+  view.parts.announcement.textContent = "";
+  globalThis.Plotly?.Fx.unhover(view.parts.plot);
+}
 
 const DIMMED = 0.2; // opacity of traces that are not meant
 
@@ -68,10 +129,10 @@ function step(view, event) {
   pointAtTerms([names[view.place]]);
 }
 
-/** Where it has such parts it takes the focus. */
+/** Where it has such parts, or points to click, it takes the focus. */
 export function offerFocus(view) {
   const { root } = view.parts;
-  if (namesOf(view).length) root.tabIndex = 0;
+  if (namesOf(view).length || hasPoints(view)) root.tabIndex = 0;
   else root.removeAttribute("tabindex");
 }
 
