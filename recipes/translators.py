@@ -126,7 +126,7 @@ def train(name: str, data: Path, run: RunOptions, epochs: int | None) -> None:
     config = spec.config if epochs is None else replace(spec.config, epochs=epochs)
     split = split_pairs(load_pairs(data))
     start = None  # what training begins with, and what it learns from to its end
-    if config.start is not None and (config.teacher_share or not run.resume):
+    if config.start is not None and (config.teacher_share or config.beam_sentences or not run.resume):
         start = load_translator(config.start, run.device)
     model, tokenizer, state = train_translation(
         lambda vocab_size: build_translation_model({"vocab_size": vocab_size, **spec.architecture}),

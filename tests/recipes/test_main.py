@@ -52,6 +52,7 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     alone: dict[str, Any] = {
         "start": None,
         "teacher_share": 0.0,
+        "beam_sentences": 0,
         "guide_penalty": 0.0,
         "guides": {},
         "aligned": None,
