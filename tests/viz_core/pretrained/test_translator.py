@@ -109,7 +109,9 @@ def test_texts_alone_are_those_of_the_recorded_translations(translator: Translat
 
 
 @pytest.mark.parametrize(
-    "edits", [{}, {"encoder.0.self": uniform(1)}, {"decoder.0.self": off(0), "decoder.1.cross": off(1)}], ids=str
+    "edits",
+    [{}, {"encoder.0.self": uniform(1)}, {"decoder.0.self": off(0), "decoder.1.cross": off(1)}],
+    ids=["no-edit", "uniform", "off"],
 )
 def test_texts_of_one_batch_have_the_maps_of_each_alone(translator: Translator, edits: dict[str, Edit]) -> None:
     texts = ["Go.", SENTENCE, "I like coffee, and the cat is on the bed with the red dog."]
