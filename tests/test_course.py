@@ -181,7 +181,7 @@ def test_a_vote_is_a_quiz_with_one_right_answer(packs: Path, language: str, numb
     assert right is not None
     assert choices[right.text or ""] == vote.right
     assert re.search("[?？]$", vote.question)
-    assert not re.search(r"[$\\*<>]|https?:", " ".join([vote.question, *map(str, choices.values())]))
+    assert not re.search(r"[$\\*<>\[]|https?:", " ".join([vote.question, *map(str, choices.values())]))
 
 
 def test_a_vote_without_a_question_is_refused() -> None:

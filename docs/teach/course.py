@@ -125,8 +125,7 @@ def read_vote(lesson: Lesson, language: str) -> Vote:
         found = re.search(r"\)[^:：]*[:：](?:[^:：\n]*[:：])?(.+)", text.split("\n")[0])
     else:
         words = (ROOT / "assets" / "text" / language / f"{address.split('?')[0]}.md").read_text("utf-8")
-        heading = rf"^## exercise\.{exercise[1]}\s+(?:\[[\d.]+\]\s*)?"  # of an exercise of the book with its number
-        found = re.search(rf"{heading}(.+?)\n- \[", words, re.MULTILINE | re.DOTALL)
+        found = re.search(rf"(?ms)^## exercise\.{exercise[1]}\s+(?:\[[\d.]+\]\s*)?(.+?)\n- \[", words)
     if found is None or not wrong:
         raise ValueError(f"{lesson.name} ({language}) has no question with two answers to vote on")
     return Vote(_plain(found[1][0].upper() + found[1][1:].strip()), _plain(right), tuple(map(_plain, wrong)))
