@@ -106,7 +106,7 @@ def before_pass(model: nn.Module, args: tuple[Any, ...], kwargs: dict[str, Any])
         else:
             started.weights = _versions(model)
             started.products = Products()
-            started.products.__enter__()
+            started.products.begin()
 
 
 def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
@@ -130,7 +130,7 @@ def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
 def _close(done: _Pass) -> None:
     _open.set(())
     if done.products is not None:
-        done.products.__exit__()
+        done.products.end()
 
 
 def _versions(model: nn.Module) -> list[int | None]:

@@ -2,6 +2,7 @@
 
 import copy
 import functools
+import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Hashable, Iterator
@@ -14,6 +15,7 @@ from torch import Tensor, nn
 from viz_core.torch_internals.function_modes import FastPathMode, only_mode, without_modes
 from viz_core.trace.arguments import is_autocast_on, version
 from viz_core.trace.intervene import without_edits
+from viz_core.trace.passes import at_end_of_block
 from viz_core.trace.record import no_recording
 from viz_core.trace.states import LINEAR
 
@@ -103,6 +105,26 @@ class Products(FastPathMode):
         self._is_again = False
         self._compared: tuple[Tensor | None, Tensor | None, bool] = None, None, False
         self._random = random_state()
+        self._thread: int | None = None
+
+    def begin(self) -> None:
+        """Begin the first pass, in a block that records."""
+        self._thread = threading.get_ident()
+        self.__enter__()
+        block = at_end_of_block.get()
+        assert block is not None
+        block.callback(self._leave)
+
+    def end(self) -> None:
+        """End the first pass, if it has not ended."""
+        if self._thread == threading.get_ident():  # each thread has modes of its own
+            self._thread = None
+            self.__exit__()
+
+    def _leave(self) -> None:
+        """Leave nothing behind of a pass that Ctrl-C ended: no hook ran at its end."""
+        self.end()
+        self._stored.clear()
 
     @contextmanager
     def again(self) -> Iterator[None]:

@@ -9,7 +9,7 @@ import inspect
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from typing import Any, TypeVar
 
@@ -73,6 +73,9 @@ class _Pass:
 _passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
 _counted: ContextVar[bool] = ContextVar("counted", default=False)
 
+at_end_of_block: ContextVar[ExitStack | None] = ContextVar("at_end_of_block", default=None)
+"""What ends with the block that records or edits here, where the last hook of a pass did not end it before."""
+
 
 @contextmanager
 def set_in_block(variable: ContextVar[Value], value: Value) -> Iterator[None]:
@@ -87,7 +90,13 @@ def set_in_block(variable: ContextVar[Value], value: Value) -> Iterator[None]:
 @contextmanager
 def counting_passes() -> Iterator[None]:
     """Count the calls of layers in this block, from none on: Ctrl-C ends a pass without a call of its last hook."""
-    with set_in_block(_counted, True), set_in_block(_passes, ()), set_in_block(packed_texts, None):
+    with (
+        set_in_block(_counted, True),
+        set_in_block(_passes, ()),
+        set_in_block(packed_texts, None),
+        ExitStack() as stack,
+        set_in_block(at_end_of_block, stack),
+    ):
         yield
 
 

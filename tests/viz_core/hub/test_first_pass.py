@@ -13,6 +13,7 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
+from torch.overrides import _get_current_function_mode
 from torch.utils.flop_counter import FlopCounterMode
 
 from tests.viz_core.hub.families import in_memory, inputs_of
@@ -182,7 +183,7 @@ def test_a_pass_that_changes_weights_or_ends_early_is_not_verified() -> None:
         with record() as trace:
             following(**inputs)
         assert output_error(trace) == 0
-        assert not torch.overrides.has_torch_function((torch.ones(1),))
+        assert _get_current_function_mode() is None
     model.attention_check.report = None
     layer = model.encoder.layer[0]
 
@@ -205,6 +206,7 @@ def test_after_an_ended_pass_layers_have_their_own_names() -> None:
     for block in (nullcontext(), record()):
         with block, pytest.raises(KeyboardInterrupt):
             model(torch.ones(1, 5, dtype=torch.long), position_ids=torch.tensor([[0, 1, 2, 0, 1]]))
+        assert _get_current_function_mode() is None
     assert {*named_sites(model).values()} == {"encoder.0.self", "encoder.1.self"}
     handle.remove()
     for block in (record(), intervene({})):
