@@ -7,6 +7,7 @@ What changes one is seen here; that those kept are right, other tests and a look
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components, figures
 from tests.visits import CHAPTERS, Visits
+from ui.widgets.figure_style import KEYS, QUERIES, VALUES, WEIGHT_BARS
 from viz_core.view.components import unframe
 
 RECORDED = Path(__file__).with_name("figures.json")
@@ -87,6 +89,32 @@ def test_the_figures_of_a_chapter_equal_the_snapshot(visits: Visits, chapter: st
     changed = [each[0] for each, other in zip(found, recorded, strict=False) if differences(each, other)]
     assert changed == [], "where that is meant: python -m tests.pages.test_figures"
     assert [each[0] for each in found] == [each[0] for each in recorded]
+
+
+OF_WORDS = {"query": QUERIES, "queries": QUERIES, "key": KEYS, "keys": KEYS, "value": VALUES, "values": VALUES}
+
+
+def colour_of(trace: dict[str, Any]) -> Any:
+    return trace.get("marker", {}).get("color") or trace.get("line", {}).get("color")
+
+
+def test_queries_keys_values_and_weights_have_one_colour_each_in_every_chapter(visits: Visits) -> None:
+    named, bars = [], []
+    for chapter in CHAPTERS:
+        for figure in figures(visits(chapter)):
+            axes = (axis for name, axis in figure["layout"].items() if name[1:5] == "axis")
+            titles = {axis.get("title", {}).get("text") for axis in axes}
+            for trace in figure["data"]:
+                words = re.findall(r"\w+|×", trace.get("name") or "")
+                quantities = [OF_WORDS[word] for word in words if word in OF_WORDS]
+                if quantities and "×" not in words:  # "keys and values": a point is its value, at its key
+                    named.append((chapter, trace["name"], colour_of(trace), quantities[-1]))
+                elif trace["type"] == "bar" and not words and titles & {"weight", "attention weight"}:
+                    bars.append((chapter, colour_of(trace)))
+    assert [each for each in named if each[2] != each[3]] == []
+    assert [each for each in bars if each[1] != WEIGHT_BARS] == []
+    assert len({each[0] for each in named}) >= 2
+    assert len({each[0] for each in bars}) >= 3
 
 
 if __name__ == "__main__":
