@@ -88,7 +88,7 @@ course: $(VENV)/.dev
 	$(BIN)/python docs/teach/course.py --address "$(or $(ATLAS_ADDRESS),http://localhost:8501)" --site "$(ATLAS_SITE)"
 
 # Write the Atlas without a server to build/site: static pages whose models run in the browser. ATLAS_ADDRESS is that of
-# the app, where their links lead. onnxruntime-web comes from the npm registry, or the one that npm_config_registry names.
+# the app, where their links lead.
 site: $(VENV)/.dev
 	$(BIN)/python -m static_site --app "$(ATLAS_ADDRESS)"
 

@@ -10,6 +10,6 @@ if __name__ == "__main__":
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "site", help="the folder; it is emptied first")
     parser.add_argument("--app", default="", help="address of the app, to which the pages link")
     options = parser.parse_args()
-    files = build_site(options.out, ROOT / "build" / "cache", options.app)
+    files = build_site(options.out, options.app)
     size = sum(len(data) for data in files.contents.values())
     print(f"{options.out}: {len(files.contents)} files, {size / 1e6:.1f} MB")

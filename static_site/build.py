@@ -7,7 +7,7 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.files import LANGUAGES, WEB, SiteFiles, add_packages
+from static_site.files import LANGUAGES, WEB, SiteFiles
 from static_site.model_files import empty_graph
 from static_site.model_pages import add_recorded, model_page, size_of
 from static_site.pages import MODELS as MODELS_OF_PAGES
@@ -21,15 +21,16 @@ from viz_core.view.components import COMPONENTS, DARK, LIGHT, read_component
 
 ROOT = Path(__file__).resolve().parents[1]
 PLOTLY = ASSETS / "vendor" / "plotly" / "plotly-figures.min.js"
+VENDOR = Path(__file__).parent / "vendor"
+RUNTIME = VENDOR / "onnxruntime-web" / "ort-wasm-simd-threaded.wasm"
 MODELS = (translator, writer, classifier)
 """Modules of pages with a model: each loads it, adds its files, and makes its part of the page and its data."""
 
 
-def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
+def build_site(folder: Path, app: str = "") -> SiteFiles:
     """Write the site to `folder`, which is emptied first. The same sources give the same bytes.
 
     Args:
-        cache: where a downloaded package is kept.
         app: address of the app, to which pages link where it is given.
 
     Raises:
@@ -39,7 +40,8 @@ def build_site(folder: Path, cache: Path, app: str = "") -> SiteFiles:
         raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")
     files = SiteFiles(folder)
     _add_scripts(files)
-    started = {"runtime": add_packages(files, cache), "empty": files.add("models/empty.onnx", empty_graph())}
+    program = files.add(f"vendor/{RUNTIME.relative_to(VENDOR)}.gz", RUNTIME.read_bytes())
+    started = {"runtime": program, "empty": files.add("models/empty.onnx", empty_graph())}
     models = [(part, model := part.load_model(), started | part.add_files(files, model)) for part in MODELS]
     for language in LANGUAGES:
         words = Words(language, app)
@@ -90,6 +92,8 @@ def _add_scripts(files: SiteFiles) -> None:
         f":root {{ color-scheme: light dark; {LIGHT}}}\n@media (prefers-color-scheme: dark) {{ :root {{ {DARK}}} }}\n"
     )
     files.add("style.css", theme + (WEB / "style.css").read_text(encoding="utf-8"))
+    for path in sorted({*VENDOR.glob("*/*")} - {RUNTIME}):
+        files.add(f"vendor/{path.relative_to(VENDOR)}", path.read_bytes())
     files.add("vendor/plotly.js", PLOTLY.read_bytes())
     files.add("logo.svg", (COMPONENTS / "logo.svg").read_bytes())
     files.add(".nojekyll", "")

@@ -1,21 +1,14 @@
-"""The files of a site, their digests, the service worker that knows them, and packages of the npm registry."""
+"""The files of a site, their digests, and the service worker that knows them."""
 
 from __future__ import annotations
 
 import base64
 import gzip
 import hashlib
-import io
 import json
-import os
 import re
-import tarfile
-import urllib.request
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import IO, NamedTuple, cast
-
-import onnxruntime
 
 from ui.text.words import languages
 
@@ -46,11 +39,11 @@ class SiteFiles:
         if self.contents.get(path, data) != data:
             raise ValueError(f"path: {path} has other contents already")
         self.contents[path] = data
-        return {"path": path, "bytes": len(data), "sha256": _digest(data, "sha256")}
+        return {"path": path, "bytes": len(data), "sha256": _digest(data)}
 
     def write(self) -> None:
         """Write all files, the service worker with their digests, and files.json, which lists them."""
-        digests = {path: _digest(data, "sha256") for path, data in sorted(self.contents.items())}
+        digests = {path: _digest(data) for path, data in sorted(self.contents.items())}
         small: dict[str, list[str]] = {}
         for path in digests:
             if not LARGE.search(path):
@@ -69,84 +62,5 @@ class SiteFiles:
             file.write_bytes(data)
 
 
-class Package(NamedTuple):
-    """A package of the npm registry: `files` of it go to vendor/FOLDER; `sha512` is its `dist.integrity` there."""
-
-    name: str
-    version: str
-    sha512: str
-    folder: str
-    files: tuple[str, ...]
-
-
-PACKAGES = (
-    Package(
-        "onnxruntime-web",
-        "1.30.0",
-        "q0y+JrrtukXSzsBWEMccVfqX25LRmosXHF+CaRJmg8pZClzcV7svNc4rKY3jL02Vb7QmRMDs1SigqR4CXAfKYQ==",
-        "onnxruntime-web",
-        ("dist/ort.wasm.bundle.min.mjs", "dist/ort-wasm-simd-threaded.wasm"),
-    ),
-    Package(
-        "@huggingface/tokenizers",
-        "0.2.0",
-        "LidMHe1FpcSYH4vcSjXooda34pC0M8m1gmDOv7SQi6Iv+ib1zX7J3sHBCC9/3FPCkn2k1b55FneVqMRxrr99pg==",
-        "tokenizers",
-        ("dist/tokenizers.min.mjs", "LICENSE"),
-    ),
-)
-
-
-def registry() -> str:
-    """The registry that npm would use: npm_config_registry, then the user's .npmrc, then npm's own."""
-    variables = {name.lower(): value for name, value in os.environ.items()}
-    settings = Path.home() / ".npmrc"
-    text = settings.read_text(encoding="utf-8") if settings.is_file() else ""
-    found = re.search(r"^registry\s*=\s*(\S+)", text, re.MULTILINE)
-    own = found[1] if found else "https://registry.npmjs.org"
-    return (variables.get("npm_config_registry") or own).rstrip("/") + "/"
-
-
-def add_packages(files: SiteFiles, cache: Path) -> dict[str, object]:
-    """Add what the site needs of npm packages, large programs compressed; the runtime's file, as `add` describes it.
-
-    Raises:
-        ValueError: if a package's digest is not the pinned one.
-        OSError: if it cannot be downloaded.
-    """
-    files.add("vendor/onnxruntime-web/LICENSE", Path(onnxruntime.__file__).with_name("LICENSE").read_bytes())
-    runtime: dict[str, object] = {}
-    for package in PACKAGES:
-        with tarfile.open(fileobj=io.BytesIO(download(package, cache))) as archive:
-            for path in package.files:
-                content = cast(IO[bytes], archive.extractfile(f"package/{path}")).read()
-                name = f"vendor/{package.folder}/{Path(path).name}"
-                if path.endswith(".wasm"):
-                    runtime = files.add(f"{name}.gz", content)
-                else:
-                    files.add(name, content.replace(b"//# sourceMappingURL=", b"// source map: "))
-    return runtime
-
-
-def download(package: Package, cache: Path) -> bytes:
-    """The archive of a package, which is kept in `cache` once it is downloaded.
-
-    Raises:
-        ValueError: if its digest is not the pinned one.
-        OSError: if it cannot be downloaded.
-    """
-    name = f"{package.name.split('/')[-1]}-{package.version}.tgz"
-    kept = cache / name
-    if kept.is_file() and _digest(content := kept.read_bytes()) == package.sha512:
-        return content
-    with urllib.request.urlopen(f"{registry()}{package.name}/-/{name}", timeout=300) as answer:
-        content = answer.read()
-    if _digest(content) != package.sha512:
-        raise ValueError(f"{name}: expected sha512-{package.sha512}, got sha512-{_digest(content)}")
-    cache.mkdir(parents=True, exist_ok=True)
-    kept.write_bytes(content)
-    return content
-
-
-def _digest(content: bytes, algorithm: str = "sha512") -> str:
-    return base64.b64encode(hashlib.new(algorithm, content).digest()).decode("ascii")
+def _digest(content: bytes) -> str:
+    return base64.b64encode(hashlib.sha256(content).digest()).decode("ascii")

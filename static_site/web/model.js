@@ -1,6 +1,5 @@
 // Graphs of ONNX with their weights, run by onnxruntime-web on one thread; inputs that a model cannot take; a decoder with its
-// cache, and tokens chosen by their logits, with the random numbers of torch.rand on a CPU, so that a seed draws the same as
-// in Python.
+// cache, and tokens chosen by their logits.
 
 import { loadFile, unzip } from "./files.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
@@ -144,33 +143,4 @@ export function mostLikely(logits, count, without = []) {
     if (found.length > count) found.pop();
   }
   return found;
-}
-
-const LENGTH = 624;
-const AHEAD = 397;
-
-/** Uniform numbers in [0, 1) with 53 bits each, from the Mersenne Twister (Matsumoto and Nishimura 1998, MT19937). */
-export function makeUniform(seed) {
-  const state = new Uint32Array(LENGTH);
-  state[0] = seed;
-  for (let i = 1; i < LENGTH; i += 1) state[i] = Math.imul(1812433253, state[i - 1] ^ (state[i - 1] >>> 30)) + i;
-  let next = LENGTH;
-
-  function word() {
-    for (let i = 0; next === LENGTH && i < LENGTH; i += 1) {
-      const bits = (state[i] & 0x80000000) | (state[(i + 1) % LENGTH] & 0x7fffffff);
-      state[i] = state[(i + AHEAD) % LENGTH] ^ (bits >>> 1) ^ (bits & 1 ? 0x9908b0df : 0);
-    }
-    let bits = state[(next %= LENGTH)];
-    next += 1;
-    bits ^= bits >>> 11;
-    bits ^= (bits << 7) & 0x9d2c5680;
-    bits ^= (bits << 15) & 0xefc60000;
-    return (bits ^ (bits >>> 18)) >>> 0;
-  }
-
-  return () => {
-    const high = word() & 0x1fffff; // torch keeps the lower 53 of 64 bits
-    return (high * 2 ** 32 + word()) / 2 ** 53;
-  };
 }

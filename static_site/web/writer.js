@@ -1,10 +1,11 @@
 // The writer's page: the beginning of a text in, what the model writes out, and every head's map. The writer chooses greedily or
 // samples with a cache, then one pass over the whole text gives queries and keys (viz_core/hub/kinds/decoder.py, runs/generation.py).
 
-import { callsOf, gatesOf, largest, loadModel, makeDecoder, makeUniform } from "./model.js";
+import { callsOf, gatesOf, largest, loadModel, makeDecoder } from "./model.js";
 import { showWhole, startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { encodeText, openTokenizer, readTokens, wordsOf } from "./tokenizers.js";
+import { mersenne } from "./vendor/pure-rand/mersenne.mjs";
 import { makeGroup } from "./view_source.js";
 
 const GROUP = "decoder-self";
@@ -94,6 +95,12 @@ async function openWriter(files, sizes, progress) {
   }
 
   return { run };
+}
+
+/** Numbers of torch.rand on a CPU, so that a seed draws the same as in Python: 53 bits of the Mersenne Twister, in [0, 1). */
+function makeUniform(seed) {
+  const bits = mersenne(seed);
+  return () => ((bits.next() & 0x1fffff) * 2 ** 32 + (bits.next() >>> 0)) / 2 ** 53; // the lower 53 of 64 bits
 }
 
 /** Chooses the next token of logits: the likeliest at temperature 0, else a draw from softmax(logits / temperature). */

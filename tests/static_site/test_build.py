@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import gzip
+import hashlib
 import html
 import json
 import re
@@ -16,8 +17,7 @@ import torch
 from onnx import NodeProto, helper
 from onnx.numpy_helper import from_array
 
-from static_site import files
-from static_site.build import build_site
+from static_site.build import VENDOR, build_site
 from static_site.files import LANGUAGES, SiteFiles
 from static_site.model_files import WeightStore, grid_of, with_shared_weights
 from static_site.pages import PAGES, Words, html_of, sentence_of_error, whole_page
@@ -165,26 +165,11 @@ def expect_equal(
         assert np.abs(own - other.numpy()).max() < allowed
 
 
-def test_a_package_with_another_digest_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("NPM_CONFIG_REGISTRY", tmp_path.as_uri())
-    for package in files.PACKAGES:
-        folder = tmp_path / package.name / "-"
-        folder.mkdir(parents=True)
-        (folder / f"{package.name.split('/')[-1]}-{package.version}.tgz").write_bytes(b"another")
-        with pytest.raises(ValueError, match="expected sha512-"):
-            files.download(package, tmp_path / "cache")
-    assert not (tmp_path / "cache").exists()
-
-
-def test_the_registry_is_the_one_that_npm_would_use(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    monkeypatch.delenv("npm_config_registry", raising=False)
-    monkeypatch.delenv("NPM_CONFIG_REGISTRY", raising=False)
-    assert files.registry() == "https://registry.npmjs.org/"
-    (tmp_path / ".npmrc").write_text("registry=https://mirror.example.org/npm\n", encoding="utf-8")
-    assert files.registry() == "https://mirror.example.org/npm/"
-    monkeypatch.setenv("npm_config_registry", "https://other.example.org")
-    assert files.registry() == "https://other.example.org/"
+def test_vendored_files_are_those_of_their_packages() -> None:
+    listed = dict(re.findall(r"^    ([0-9a-f]{64})  (\S+)$", (VENDOR / "README.md").read_text("utf-8"), re.MULTILINE))
+    files = {path for path in VENDOR.glob("*/*") if path.name != "LICENSE"}
+    assert {hashlib.sha256(path.read_bytes()).hexdigest(): str(path.relative_to(VENDOR)) for path in files} == listed
+    assert all((path.parent / "LICENSE").is_file() for path in files)
 
 
 def test_markdown_becomes_html_and_formulas_mathml() -> None:
@@ -199,7 +184,7 @@ def test_markdown_becomes_html_and_formulas_mathml() -> None:
 def test_a_folder_with_other_files_is_left_alone(tmp_path: Path) -> None:
     (tmp_path / "thesis.tex").touch()
     with pytest.raises(ValueError, match="holds other files"):
-        build_site(tmp_path, tmp_path / "cache")
+        build_site(tmp_path)
     assert (tmp_path / "thesis.tex").exists()
 
 
