@@ -20,7 +20,10 @@ from streamlit.testing.v1 import AppTest
 
 from static_site.files import SiteFiles
 from static_site.pages import PAGES, RECORDED, Card, Words, html_of, script_words, whole_page
+from ui.chapter.exercises import with_source
 from ui.streamlit_internals.front_end import follow_link
+from ui.text.words import load_words
+from ui.widgets.predictions import read_prediction
 from viz_core.runtime.assets import ASSETS
 
 ROOT = ASSETS.parent
@@ -161,10 +164,9 @@ def prediction(words: Words, name: str, exercise: str) -> tuple[str, str] | None
     """Markdown of a question of the chapter, and of its answer with the reason."""
     if not exercise:
         return None
-    text = words.of(name, f"exercise.{exercise}")
-    answer = re.findall(r"^- \[x\] (.+)$", text, re.MULTILINE)
-    reason = re.findall(r"^> ?(.*)$", text, re.MULTILINE)
-    return text.split("\n- [")[0].strip(), " ".join((*answer, *reason))
+    read = read_prediction(words.of(name, f"exercise.{exercise}"))
+    (right,) = (answer.text for answer in read.answers if answer.mark == "x")
+    return with_source(load_words("common", words.language), read.question), f"{right} {read.why}"
 
 
 def component_page(words: Words, name: str, component: str, cards: Sequence[Card] = ()) -> str:

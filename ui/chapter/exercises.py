@@ -114,7 +114,7 @@ class Exercises(Content):
         reason = ""
         if prediction.why and (self._explained or name) == name:
             self._explained, reason, prediction = name, prediction.why, replace(prediction, why="")
-        label = after_label(self.common("exercise"), self._with_source(prediction.question))
+        label = after_label(self.common("exercise"), with_source(self.common, prediction.question))
         with (
             st.expander(label, expanded=self._key(name) in st.query_params, key=key)
             if collapsed
@@ -124,14 +124,6 @@ class Exercises(Content):
                 st.markdown(label)
             yield prediction
             self._ask_why(name, reason)
-
-    def _with_source(self, question: str) -> str:
-        """Return the question; of an exercise of the book, after its number there."""
-        found = _OF_BOOK.match(question)
-        if found is None:
-            return question
-        source = self.common("exercise.book", section=found[1], number=found[2])
-        return join_sentences([source, question[found.end() :]])
 
     def _ask_why(self, name: str, reason: str) -> None:
         """Once the answer is there, draw a box for the reader's own sentence, and the reason, shown when compared."""
@@ -144,6 +136,15 @@ class Exercises(Content):
             st.markdown(reason)
         with box:
             _mount_why(key=f"why-{self._key(name)}", data=json.dumps(data).encode())
+
+
+def with_source(common: Words, question: str) -> str:
+    """Return the question; of an exercise of the book, after its number there."""
+    found = _OF_BOOK.match(question)
+    if found is None:
+        return question
+    source = common("exercise.book", number=found[2]).replace("{section}", found[1])  # no decimal: 11.3 in any language
+    return join_sentences([source, question[found.end() :]])
 
 
 def _toggle_key(key: str) -> str:

@@ -193,5 +193,12 @@ function arrayOf({ offset, shape, type, scale, values }, buffer, start) {
   if (type === "u1") return new Uint8Array(buffer, from, count);
   if (type === "f4") return new Float32Array(buffer.slice(from, from + 4 * count));
   if (type === "i1") return Float32Array.from(new Int8Array(buffer, from, count), (level) => (level * scale) / 127);
-  return Float32Array.from(new Float16Array(buffer.slice(from, from + 2 * count)));
+  return Float32Array.from(new Uint16Array(buffer.slice(from, from + 2 * count)), halfOf);
+}
+
+/** The finite number of 16 bits; Float16Array came to browsers as late as 2024 and 2025. */
+function halfOf(bits) {
+  const [exponent, fraction] = [(bits >> 10) & 31, bits & 1023];
+  const size = exponent ? 2 ** (exponent - 25) * (1024 + fraction) : 2 ** -24 * fraction;
+  return bits >> 15 ? -size : size;
 }
