@@ -44,7 +44,10 @@ class ClassifierGraph(nn.Module):
         """
         layers = attention_layers(self.model)
         modules = [projections(f"encoder.{i}.self", layer, "keys") for i, layer in enumerate(layers)]
-        with gated(layers, gates), outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found:
+        with (
+            gated([layer.W_o for layer in layers], gates),
+            outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found,
+        ):
             logits = self.model(pixels)
         return {"logits": logits, **found}
 

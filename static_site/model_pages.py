@@ -48,23 +48,22 @@ def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: T
 
     Args:
         found: as the script of the model returns it, but for its calls.
-        trace: their queries and keys.
+        trace: their queries and keys, recorded by the names that graphs give them.
     """
     sections = Sections()
-    calls: dict[str, list[dict[str, Any]]] = {}
 
     def place(values: np.ndarray) -> dict[str, Any]:
         return {"shape": values.shape, "offset": sections.add(values)}
 
-    for site in trace.sites:
-        stack, _, kind = site.split(".")
-        source = trace[site].source
-        assert isinstance(source, Projected)
-        parts = {"queries": source.queries, "keys": source.keys}
-        group = "cross" if kind == "cross" else f"{stack}-self"
-        calls.setdefault(group, []).append({name: place(part[0].float().numpy()) for name, part in parts.items()})
+    sources = {site: trace[site].source for site in trace.sites}
+    outputs = {
+        f"{site}.{name}": place(part.float().numpy())
+        for site, source in sources.items()
+        if isinstance(source, Projected)
+        for name, part in (("queries", source.queries), ("keys", source.keys))
+    }
     header = {name: place(value) if isinstance(value, np.ndarray) else value for name, value in found.items()}
-    return files.add(f"models/recorded/{page}.bin", frame(header | {"calls": calls}, sections))
+    return files.add(f"models/recorded/{page}.bin", frame(header | {"outputs": outputs}, sections))
 
 
 def size_of(files: Mapping[str, Any]) -> int:

@@ -2,7 +2,7 @@
 
 encoder   source (1, n), gates -> the queries and keys of each encoder layer, and the keys and values that each
           decoder layer attends to
-decoder   tokens (b, t), gates, keys and values so far -> logits, queries, and keys and values with these t steps
+decoder   tokens (b, t), gates, rows, keys and values so far -> logits, queries, and keys and values with these t steps
 
 Both also return the states of each layer, which the page of the walk shows.
 
@@ -56,7 +56,11 @@ class EncoderGraph(nn.Module):
             modules |= _modules_of(f"encoder.{i}", block, self=(block.attention, block.addnorm1))
             modules |= projections(f"encoder.{i}.self", block.attention, "keys", "values")
             modules[f"encoder.{i}.output"] = block.addnorm2
-        with positions_in(self.encoder, 0), gated(layers, gates), outputs(modules, layers[0].head_dim) as found:
+        with (
+            positions_in(self.encoder, 0),
+            gated([layer.W_o for layer in layers], gates),
+            outputs(modules, layers[0].head_dim) as found,
+        ):
             states = self.encoder(source)
         for i, crossing in enumerate(block.attention2 for block in self.decoder.blocks):
             keys, values = crossing.project(states, states)
@@ -71,19 +75,22 @@ class DecoderGraph(nn.Module):
         super().__init__()
         self.decoder: TransformerDecoder = model.decoder
 
-    def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor], crossed: list[Tensor]) -> dict[str, Tensor]:
+    def forward(
+        self, tokens: Tensor, gates: Tensor, rows: Tensor, past: list[Tensor], crossed: list[Tensor]
+    ) -> dict[str, Tensor]:
         """Return logits (b, t, vocab), each layer's own queries, keys, values and queries of cross-attention, states.
 
         Args:
             gates: (2, layers, heads), of self- and cross-attention.
-            past: keys and values (b, heads, p, d) of each layer's self-attention so far.
+            rows: (b,), the row of `past` that each row of tokens continues.
+            past: keys and values (rows, heads, p, d) of each layer's self-attention so far.
             crossed: keys and values (1, heads, n, d) of each layer's cross-attention.
         """
         blocks = self.decoder.blocks
         batch = tokens.shape[0]
         caches = tuple(
             BlockCache(
-                KeysValues(*past[2 * i : 2 * i + 2]),
+                KeysValues(*(tensor[rows] for tensor in past[2 * i : 2 * i + 2])),
                 KeysValues(*(tensor.expand(batch, -1, -1, -1) for tensor in crossed[2 * i : 2 * i + 2])),
             )
             for i in range(len(blocks))
@@ -93,7 +100,7 @@ class DecoderGraph(nn.Module):
             attentions = {"self": (block.attention1, block.addnorm1), "cross": (block.attention2, block.addnorm2)}
             modules |= _modules_of(f"decoder.{i}", block, **attentions) | {f"decoder.{i}.output": block.addnorm3}
         own, cross = ([getattr(block, name) for block in blocks] for name in ("attention1", "attention2"))
-        gates_on = gated([*own, *cross], gates.flatten(0, 1))
+        gates_on = gated([layer.W_o for layer in (*own, *cross)], gates.flatten(0, 1))
         with positions_in(self.decoder, past[0].shape[2]), gates_on, outputs(modules, own[0].head_dim) as found:
             # The encoder's output is in `crossed` already.
             logits, state = self.decoder(tokens, DecoderState(torch.zeros(1), None, caches))
@@ -153,15 +160,15 @@ def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, 
 
 
 @contextmanager
-def gated(layers: Sequence[MultiHeadAttention], gates: Tensor) -> Iterator[None]:
-    """Multiply the output of each head by its gate."""
+def gated(matrices: Sequence[nn.Module], gates: Tensor) -> Iterator[None]:
+    """Multiply the output of each head by its gate before the matrix W_o of its layer."""
 
-    def multiply(layer: MultiHeadAttention, gate: Tensor) -> Any:
-        return lambda _module, inputs: (inputs[0] * gate.repeat_interleave(layer.head_dim),)
+    def multiply(gate: Tensor) -> Any:
+        return lambda _module, inputs: (inputs[0] * gate.repeat_interleave(inputs[0].shape[-1] // len(gate)),)
 
     with ExitStack() as hooks:
-        for i, layer in enumerate(layers):
-            hooks.enter_context(layer.W_o.register_forward_pre_hook(multiply(layer, gates[i])))
+        for i, matrix in enumerate(matrices):
+            hooks.enter_context(matrix.register_forward_pre_hook(multiply(gates[i])))
         yield
 
 
@@ -186,11 +193,12 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
             (
                 torch.arange(4, 10).reshape(2, 3),
                 torch.ones(2, layers, heads),
-                [torch.randn(2, heads, 5, size) for _ in past],
+                torch.tensor([2, 0]),
+                [torch.randn(3, heads, 5, size) for _ in past],
                 [torch.randn(1, heads, 7, size) for _ in crossed],
             ),
-            ({0: free, 1: free}, None, [{0: free, 2: free}] * len(past), [{2: free}] * len(crossed)),
-            ["tokens", "gates", *past, *crossed],
+            ({0: free, 1: free}, None, {0: free}, [{0: free, 2: free}] * len(past), [{2: free}] * len(crossed)),
+            ["tokens", "gates", "rows", *past, *crossed],
             store,
         ),
     }

@@ -20,20 +20,20 @@ from static_site.files import SiteFiles
 from static_site.model_files import WeightStore, export_graph, tokenizer_json
 from static_site.model_pages import add_model, common_data
 from static_site.pages import Words
+from static_site.translator import gated, outputs
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.runtime.assets import ASSETS
-from viz_core.trace import Trace, attend
+from viz_core.trace import Trace
 from viz_core.view.components import group_labels
 
 
 class WriterGraph(nn.Module):
-    """A Llama with its cache as inputs and outputs; a gate multiplies the output of its head."""
+    """A Llama with its cache as inputs and outputs."""
 
     def __init__(self, network: Any) -> None:
         super().__init__()
-        self.model = network.model
-        self.lm_head = network.lm_head
+        self.network = network
 
     def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor]) -> dict[str, Tensor]:
         """Return logits (1, t, vocab), and of each layer queries (1, heads, t, d), keys, values (1, key heads, n, d).
@@ -42,31 +42,23 @@ class WriterGraph(nn.Module):
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
             past: keys and values (1, key heads, p, d) of each layer so far; n = p + t.
         """
+        from transformers import DynamicCache
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
 
-        states = self.model.embed_tokens(tokens)
-        steps = past[0].shape[2] + torch.arange(tokens.shape[1])
-        cos, sin = self.model.rotary_emb(states, steps[None])
-        made: dict[str, Tensor] = {}
-        for i, block in enumerate(self.model.layers):
-            layer = block.self_attn
-            normed = block.input_layernorm(states)
-            queries, keys, values = (
-                matrix(normed).unflatten(2, (-1, layer.head_dim)).transpose(1, 2)
-                for matrix in (layer.q_proj, layer.k_proj, layer.v_proj)
-            )
-            queries, keys = apply_rotary_pos_emb(queries, keys, cos, sin)
-            keys, values = (
-                torch.cat(pair, dim=2) for pair in zip(past[2 * i : 2 * i + 2], (keys, values), strict=True)
-            )
-            groups = layer.num_key_value_groups
-            shared = (each.repeat_interleave(groups, dim=1) for each in (keys, values))
-            heads = attend(queries, *shared, causal=True) * gates[i][:, None, None]
-            states = states + layer.o_proj(heads.transpose(1, 2).flatten(2))
-            states = states + block.mlp(block.post_attention_layernorm(states))
-            parts = {"queries": queries, "keys": keys, "values": values}
-            made |= {f"decoder.{i}.self.{name}": part for name, part in parts.items()}
-        return {"logits": self.lm_head(self.model.norm(states)), **made}
+        layers = {f"decoder.{i}.self": block.self_attn for i, block in enumerate(self.network.model.layers)}
+        projected = {f"{site}.queries": layer.q_proj for site, layer in layers.items()}
+        cache = DynamicCache()
+        for i in range(len(layers)):
+            cache.update(past[2 * i], past[2 * i + 1], i)
+        steps = past[0].shape[2] + torch.arange(tokens.shape[1])[None]
+        gates_on = gated([layer.o_proj for layer in layers.values()], gates)
+        with gates_on, outputs(projected, self.network.config.head_dim) as found:
+            logits = self.network(tokens, position_ids=steps, past_key_values=cache).logits
+        cos, sin = self.network.model.rotary_emb(logits, steps)
+        for site, cached in zip(layers, cache.layers, strict=True):
+            queries, _ = apply_rotary_pos_emb(found[f"{site}.queries"], found[f"{site}.queries"], cos, sin)
+            found |= {f"{site}.queries": queries, f"{site}.keys": cached.keys, f"{site}.values": cached.values}
+        return {"logits": logits, **found}
 
 
 def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:

@@ -163,9 +163,8 @@ export async function openClassifier(files, { sizes, pixels: form }, progress) {
     const { pixels, seen } = prepare(picture, form);
     const gates = gatesOf(off, ["encoder-self"], sizes);
     const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
-    const calls = { "encoder-self": callsOf("encoder-self", off, sizes, false, (i) => [made[`encoder.${i}.self.queries`], made[`encoder.${i}.self.keys`]]) };
     const sum = logSum(made.logits.data);
-    return { probabilities: Array.from(made.logits.data, (logit) => Math.exp(logit - sum)), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls };
+    return { probabilities: Array.from(made.logits.data, (logit) => Math.exp(logit - sum)), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls: callsOf(made, off) };
   }
 
   return { classify };

@@ -51,14 +51,19 @@ export function gatesOf(off, groups, { layers, heads }) {
   return floats(Float32Array.from(gates), [...(groups.length > 1 ? [groups.length] : []), layers, heads]);
 }
 
-/** What the maps of a group are computed of, layer by layer; `made` gives a layer's queries and keys. */
-export function callsOf(group, off, { layers, heads, keyHeads = heads, size }, causal, made) {
-  const places = off.map((place) => place.split("."));
-  return Array.from({ length: layers }, (_, layer) => {
-    const [queries, keys] = made(layer).map(({ data }) => data);
-    const offHere = places.filter(([each, at]) => each === group && Number(at) === layer).map(([, , head]) => Number(head));
-    return { heads, keyHeads, size, causal, off: offHere, queries, keys };
-  });
+/** What the maps of each group are computed of, layer by layer: queries and keys, by the names that graphs give them. */
+export function callsOf(outputs, off = []) {
+  const calls = {};
+  for (const [name, { data: queries, dims: [, heads, , size] }] of Object.entries(outputs)) {
+    const [, stack, layer, kind] = /^(\w+)\.(\d+)\.(\w+)\.queries$/.exec(name) ?? [];
+    if (!stack) continue;
+    const group = kind === "cross" ? kind : `${stack}-${kind}`;
+    const { data: keys, dims: [, keyHeads] } = outputs[name.replace("queries", "keys")];
+    const offHere = Array.from({ length: heads }, (_, head) => head).filter((head) => off.includes(`${group}.${layer}.${head}`));
+    calls[group] ??= [];
+    calls[group][layer] = { heads, keyHeads, size, causal: group === "decoder-self", off: offHere, queries, keys };
+  }
+  return calls;
 }
 
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
@@ -105,7 +110,7 @@ export function makeDecoder(session, { layers, heads, keyHeads = heads, size }) 
     const rows = found.ids.map((_, i) => made.logits.data.subarray((start + i) * vocab, (start + i + 1) * vocab));
     const offBy = (logits, other) => logits.reduce((most, value, i) => Math.max(most, Math.abs(value - other[i])), 0);
     return {
-      made, rows, logProbability: rows.reduce((sum, logits, i) => sum + logProbability(logits, found.ids[i]), 0),
+      made, logProbability: rows.reduce((sum, logits, i) => sum + logProbability(logits, found.ids[i]), 0),
       cacheError: Math.max(0, ...rows.map((logits, i) => offBy(logits, found.logits[i]))),
     };
   }

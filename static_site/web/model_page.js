@@ -4,6 +4,7 @@
 import { rowError } from "./attention.js";
 import { readFrame as openFrame } from "./components/shared/mount.js";
 import { loadFile } from "./files.js";
+import { callsOf } from "./model.js";
 import { keepSite, renderClaim } from "./page.js";
 import { clearestOf, clearestPatch, makeView } from "./view_source.js";
 
@@ -111,14 +112,10 @@ function readHeads({ data }, given) {
 
 /** What the build recorded of the page's example, as the model returns it. */
 export function readRecorded(bytes) {
-  const { header: { calls, seen, ...found }, buffer, start } = openFrame(bytes);
+  const { header: { outputs, seen, ...found }, buffer, start } = openFrame(bytes);
   const values = (Kind, { offset, shape }) => new Kind(buffer, start + offset, shape.reduce((product, side) => product * side, 1));
-  const callOf = (group) => ({ queries, keys }) => ({
-    heads: queries.shape[0], keyHeads: keys.shape[0], size: queries.shape[2], causal: group === "decoder-self", off: [],
-    queries: values(Float32Array, queries), keys: values(Float32Array, keys),
-  });
-  const groups = Object.entries(calls).map(([group, layers]) => [group, layers.map(callOf(group))]);
-  return { ...found, calls: Object.fromEntries(groups), ...(seen && { seen: { shape: seen.shape, values: values(Uint8Array, seen) } }) };
+  const tensors = Object.entries(outputs).map(([name, place]) => [name, { dims: place.shape, data: values(Float32Array, place) }]);
+  return { ...found, calls: callsOf(Object.fromEntries(tensors)), ...(seen && { seen: { shape: seen.shape, values: values(Uint8Array, seen) } }) };
 }
 
 /** Beside a result with heads off, that of the whole model and both scores; `whole` is its text. */

@@ -1,7 +1,7 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { callsOf, floats, gatesOf, inputError, largest, loadModel, logSum, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
+import { callsOf, gatesOf, inputError, largest, loadModel, logSum, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
 import { clean, isSpelled, openTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
@@ -35,11 +35,12 @@ export async function openTranslator(files, sizes, progress) {
   async function beamSearch(feeds, limit, beam, isStopped, onToken) {
     const penalty = (length) => (5 + length) / 6;
     let past = decoder.noPast();
+    let parents = [0];
     let live = [{ ids: [], score: 0, logits: [] }];
     let best = { score: -Infinity, ids: [], logits: [] };
     let width = beam;
     for (let length = 1; length <= limit; length += 1) {
-      const made = await decoder.step(live.map(({ ids }) => [ids.at(-1) ?? bos]), past, feeds);
+      const made = await decoder.step(live.map(({ ids }) => [ids.at(-1) ?? bos]), past, { ...feeds, rows: wholes(parents, [parents.length]) });
       if (isStopped()) return null;
       const vocab = made.logits.dims[2];
       const rows = live.map((_, row) => made.logits.data.slice(row * vocab, (row + 1) * vocab));
@@ -58,7 +59,7 @@ export async function openTranslator(files, sizes, progress) {
       width -= chosen.length - live.length;
       // log p only falls, so even the most hopeful live hypothesis cannot pass this bound.
       if (!live.length || live[0].score / penalty(limit) <= best.score) break;
-      past = selectRows(decoder.pastOf(made), live.map(({ row }) => row));
+      [past, parents] = [decoder.pastOf(made), live.map(({ row }) => row)];
       onToken(live[0].ids);
       await pauseAfter(length);
     }
@@ -76,44 +77,27 @@ export async function openTranslator(files, sizes, progress) {
     const limit = Math.min(MAX_NEW_TOKENS, 2 * source.length + 20);
     const encoded = await encoder.run({ source: wholes(source, [1, source.length]), gates: gatesOf(off, ["encoder-self"], sizes) });
     const crossed = layers.flatMap((i) => ["keys", "values"].map((part) => `decoder.${i}.cross.${part}`)).map((name) => [name, encoded[name]]);
-    const feeds = { gates: gatesOf(off, ["decoder-self", "cross"], sizes), ...Object.fromEntries(crossed) };
+    const feeds = { gates: gatesOf(off, ["decoder-self", "cross"], sizes), rows: wholes([0], [1]), ...Object.fromEntries(crossed) };
     const tell = (ids) => onToken(tokenizer.decode(ids));
     const choose = (logits) => largest(logits, hidden);
     const found = beam === 1 ? await decoder.write([bos], feeds, { limit, end: eos, choose, isStopped, onToken: tell }) : await beamSearch(feeds, limit, beam, isStopped, tell);
     if (!found || isStopped()) return null;
     const target = found.ids;
     const inputs = [bos, ...target.slice(0, -1)];
-    const { made, rows, ...scores } = await decoder.reread(inputs, 0, found, feeds);
+    const { made, ...scores } = await decoder.reread(inputs, 0, found, feeds);
     const named = Object.entries({ source, target, decoder: inputs }).flatMap(([side, ids]) => {
       const pieces = ids.map(tokenizer.token);
       return [[`${side}Tokens`, pieces.map(readable)], [`${side}Words`, wordNumbers(pieces)]];
     });
-    const group = (name, causal, outputs, stack, part) => [name, callsOf(name, off, sizes, causal, (i) => outputs.map((output, side) => output[`${stack}.${i}.${part}.${["queries", "keys"][side]}`]))];
+    const outputs = { ...encoded, ...made };
     return {
       text: tokenizer.decode(target), source, target, ...Object.fromEntries(named), ...scores,
       sourceText: tokenizer.decode(source),
       numUnknown: source.filter((id) => id === unknown).length,
       isComplete: target.at(-1) === eos,
-      outputs: { encoder: encoded, decoder: made, logits: rows },
-      calls: Object.fromEntries([
-        group("encoder-self", false, [encoded, encoded], "encoder", "self"),
-        group("decoder-self", true, [made, made], "decoder", "self"),
-        group("cross", false, [made, encoded], "decoder", "cross"),
-      ]),
+      outputs, calls: callsOf(outputs, off),
     };
   }
 
   return { translate, encode, nameOf: (id) => readable(tokenizer.token(id)) };
-}
-
-/** Rows of keys and values in this order, as beam search selects them. */
-function selectRows(past, rows) {
-  return Object.fromEntries(
-    Object.entries(past).map(([name, { data, dims }]) => {
-      const length = dims[1] * dims[2] * dims[3];
-      const selected = new Float32Array(rows.length * length);
-      rows.forEach((row, i) => selected.set(data.subarray(row * length, (row + 1) * length), i * length));
-      return [name, floats(selected, [rows.length, ...dims.slice(1)])];
-    }),
-  );
 }

@@ -76,17 +76,16 @@ function setTriggerValue(name, { edit }) {
  * @param nameOf the readable token of an id
  */
 export function walkOf(found, { layers, heads, size }, nameOf) {
-  const { encoder, decoder, logits } = found.outputs;
-  const sides = [["encoder", found.sourceTokens, encoder, { self: "encoder-self" }], ["decoder", found.decoderTokens, decoder, { self: "decoder-self", cross: "cross" }]];
-  const stacks = sides.map(([name, tokens, made, groups]) => {
+  const { outputs, outputs: { logits: { data: logits, dims: [, , vocab] } } } = found;
+  const sides = [["encoder", found.sourceTokens, { self: "encoder-self" }], ["decoder", found.decoderTokens, { self: "decoder-self", cross: "cross" }]];
+  const stacks = sides.map(([name, tokens, groups]) => {
     const state = (key) => {
-      const { data: values, dims } = made[`${name}.${key}`];
+      const { data: values, dims } = outputs[`${name}.${key}`];
       return { shape: dims.slice(1), values };
     };
     const attentionIn = (i) => ([part, group]) => {
       const site = `${name}.${i}.${part}`;
-      const { data: values } = (made[`${site}.values`] ?? encoder[`${site}.values`]);
-      return attentionOf(site, found.calls[group][i], { heads, size }, values, (key) => state(`${i}.${part}.${key}`));
+      return attentionOf(site, found.calls[group][i], { heads, size }, outputs[`${site}.values`].data, (key) => state(`${i}.${part}.${key}`));
     };
     const blocks = Array.from({ length: layers }, (_, i) => ({
       input: state(i ? `${i - 1}.output` : "embedding"), attentions: Object.entries(groups).map(attentionIn(i)),
@@ -96,7 +95,7 @@ export function walkOf(found, { layers, heads, size }, nameOf) {
     return { name, tokens, positions: { shape, values: values.map((value, i) => value - embedded.values[i]) }, embedded, blocks };
   });
   const given = (found.target.length + 1) >> 1;
-  const choices = found.target.map((chosen, row) => choiceOf(logits[row], chosen, nameOf)).slice(given - 1);
+  const choices = found.target.map((chosen, row) => choiceOf(logits.subarray(row * vocab, (row + 1) * vocab), chosen, nameOf)).slice(given - 1);
   return { stacks, choices, given };
 }
 

@@ -90,7 +90,7 @@ async function openWriter(files, sizes, progress) {
       joins: found.ids.length > 0 && !tokens[prompt.length].startsWord && !tokens[prompt.length].special,
       tokens: tokens.map(({ label }) => label), words: wordsOf(tokens),
       isComplete: newTokens === 0 || ids.at(-1) === end,
-      calls: { [GROUP]: callsOf(GROUP, off, sizes, true, (i) => [made[`decoder.${i}.self.queries`], made[`decoder.${i}.self.keys`]]) },
+      calls: callsOf(made, off),
     };
   }
 

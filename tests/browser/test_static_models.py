@@ -23,7 +23,7 @@ from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import ImageClassifier, Translator, load
 from viz_core.trace import intervene, off
-from viz_core.view.components import group_labels, unframe
+from viz_core.view.components import Sections, frame, group_labels, unframe
 from viz_core.view.shipped import picture_groups
 
 CLASSIFIED = packing("""async ([content, name, off]) => {
@@ -232,6 +232,22 @@ def test_the_component_gets_the_numbers_of_the_app(alone: Page, site: str, shipp
     for block, own in zip(blocks, found["payloads"], strict=True):
         expected = encode_walk(walk, key="k", kind="translator", block=block, **settings)
         check_payload(own, unframe(expected)[0], expected)
+
+
+HALVES = packing("""async (content) => {
+  const { readWalk } = await import(new URL("../components/walk/input.js", location));
+  const { halves, numbers } = readWalk(Uint8Array.from(atob(content), (sign) => sign.charCodeAt(0)));
+  return pack(numbers(halves));
+}""")
+
+
+def test_a_walk_reads_every_number_of_16_bits(alone: Page, site: str) -> None:
+    alone.goto(f"{site}en/walk.html")
+    values = np.arange(2**16, dtype=np.uint16).view(np.float16)
+    values, sections = values[np.isfinite(values)], Sections()
+    place = {"offset": sections.add(values), "shape": values.shape, "type": "f2"}
+    found = unpack(alone.evaluate(HALVES, encoded(frame({"halves": place}, sections))), values.shape)
+    assert np.array_equal(found, values)
 
 
 def test_the_walk_opens_recorded_and_stays_where_the_reader_is(newcomer: Page, site: str, site_folder: Path) -> None:

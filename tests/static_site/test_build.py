@@ -21,7 +21,7 @@ from static_site.build import VENDOR, build_site
 from static_site.files import LANGUAGES, SiteFiles
 from static_site.model_files import WeightStore, grid_of, with_shared_weights
 from static_site.pages import PAGES, Words, html_of, sentence_of_error, whole_page
-from static_site.recorded_pages import component_page, record_chapter
+from static_site.recorded_pages import component_page, prediction, record_chapter
 from static_site.translator import DecoderGraph, EncoderGraph, export_translator
 from static_site.writer import WriterGraph, export_writer
 from tests.pages.reading import components, decode_chart
@@ -44,16 +44,16 @@ def test_graphs_give_what_torch_gives_at_any_length(
     layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
     vocab = model.decoder.dense.out_features
     for keys, batch, steps, past in ((1, 1, 1, 0), (9, 1, 6, 0), (4, 3, 1, 5), (20, 2, 4, 7)):
-        gates = torch.ones(layers, heads), torch.ones(2, layers, heads)
+        gates, rows = (torch.ones(layers, heads), torch.ones(2, layers, heads)), torch.randint(batch + 1, (batch,))
         gates[0][0, 0] = gates[1][1, layers - 1, heads - 1] = 0.0
         source, tokens = torch.randint(4, vocab, (1, keys)), torch.randint(4, vocab, (batch, steps))
         with torch.inference_mode():
             encoded = EncoderGraph(model)(source, gates[0])
-            cached = [torch.randn(batch, heads, past, size) for _ in range(2 * layers)]
+            cached = [torch.randn(batch + 1, heads, past, size) for _ in range(2 * layers)]
             crossed = [encoded[f"decoder.{i}.cross.{part}"] for i in range(layers) for part in ("keys", "values")]
-            decoded = DecoderGraph(model)(tokens, gates[1], cached, crossed)
+            decoded = DecoderGraph(model)(tokens, gates[1], rows, cached, crossed)
         expect_equal(sessions["encoder"], (source, gates[0]), encoded)
-        expect_equal(sessions["decoder"], (tokens, gates[1], *cached, *crossed), decoded)
+        expect_equal(sessions["decoder"], (tokens, gates[1], rows, *cached, *crossed), decoded)
 
 
 def open_sessions(
@@ -224,6 +224,14 @@ def test_a_recording_holds_what_the_page_draws_at_each_value() -> None:
         assert len(checks["parts"]) == 3
         assert not any(":material/" in part["html"] or ":green[" in part["html"] for part in checks["parts"])
     assert weights[0].max() > 0.9 > 0.5 > weights[1].max()
+
+
+def test_a_prediction_names_the_exercise_of_the_book() -> None:
+    question, answer = prediction(Words("pt-BR"), "scoring-functions", "cost") or ("", "")
+    assert question.startswith("Exercício do livro (11.3, 3): um texto")
+    assert "[11" not in question
+    assert answer.count("\n") == 0
+    assert "- [" not in answer
 
 
 def test_a_value_that_the_page_refuses_is_not_recorded() -> None:
