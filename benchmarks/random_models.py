@@ -67,10 +67,10 @@ def random_trace(n: int) -> Trace:
 
 
 def our_translator() -> EncoderDecoder:
-    """Return a Transformer of three blocks of 256 on each side."""
+    """Return a Transformer of three blocks of 256 on each side, of numbers as they are stored: float16."""
     torch.manual_seed(0)
     model = build_translation_model({"architecture": "transformer", "dropout": 0.0, **TRANSLATOR})
-    return model.eval().requires_grad_(False)
+    return model.half().float().eval().requires_grad_(False)
 
 
 def marian() -> Any:
@@ -98,4 +98,4 @@ def marian() -> Any:
         eos_token_id=None,
         forced_eos_token_id=None,
     )
-    return MarianMTModel(config).eval().requires_grad_(False)
+    return MarianMTModel(config).half().float().eval().requires_grad_(False)

@@ -109,7 +109,7 @@ def load_shipped(models: ModelRegistry) -> None:
     torch.set_num_threads(1)
     for card in available(task="translation"):
         with suppress(ValueError):
-            models(ShippedTranslator(card.name))
+            models(ShippedTranslator(card.name)).translate_texts(["Hello."])  # packs the weights that steps read
     for card in available(task="classification"):
         with suppress(ValueError):
             models(ShippedClassifier(card.name))

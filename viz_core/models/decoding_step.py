@@ -2,10 +2,14 @@
 
 Such a step is some thirty small operations a layer. Checking shapes, finding sites, and asking who records or edits
 takes longer than computing them. A search needs none of it: maps are recorded in one pass over its result.
+
+What is left is mostly reading the weights, so those that are stored as float16 are read as float16.
 """
 
-from collections.abc import Callable
+import warnings
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
+from weakref import WeakKeyDictionary
 
 import torch
 import torch.nn.functional as F
@@ -18,7 +22,7 @@ from viz_core.models.transformer import AddNorm, PositionWiseFFN
 from viz_core.models.transformer_decoder import TransformerDecoder, TransformerDecoderBlock
 from viz_core.positional.scheme import PositionScheme
 from viz_core.positional.sinusoidal import PositionalEncoding
-from viz_core.trace.arguments import is_autocast_on
+from viz_core.trace.arguments import is_autocast_on, version
 from viz_core.trace.attend import attend_unobserved, is_observed
 from viz_core.trace.states import has_foreign_hooks
 
@@ -27,6 +31,11 @@ Step: TypeAlias = Callable[[Int[Tensor, "rows 1"], Any], tuple[Float[Tensor, "ro
 
 _BOOK = {TransformerDecoder, TransformerDecoderBlock, MultiHeadAttention, PositionScheme, AddNorm, PositionWiseFFN}
 _BOOK |= {PositionalEncoding, nn.Sequential, nn.Embedding, nn.Linear, nn.LayerNorm, nn.ReLU, nn.Dropout, nn.Identity}
+
+_NUM_PRODUCTS = 6
+"""Products with matrices in a block: see `_linear_layers`."""
+_MAX_ROWS = 32
+"""Rows times threads up to which a product of one thread, over half the bytes, is faster than torch's of all."""
 
 
 class StepState(NamedTuple):
@@ -60,55 +69,116 @@ def begin_decoding(decoder: Any, enc_outputs: Any, valid_lens: Int[Tensor, " row
         cross.append(torch.stack(projected, dim=1))
         own.append(projected.keys.new_empty(rows, 2, block.attention1.num_heads, 0, block.attention1.head_dim))
     allowed = length_mask(valid_lens, rows, 1, num_keys)[:, None]
-    return plain_step(decoder), StepState(0, tuple(own), tuple(cross), None if bool(allowed.all()) else allowed)
+    return plain_step(decoder, rows), StepState(0, tuple(own), tuple(cross), None if bool(allowed.all()) else allowed)
 
 
-def plain_step(decoder: TransformerDecoder) -> Step:
+def plain_step(decoder: TransformerDecoder, rows: int = 1) -> Step:
     """Return the step of a decoder whose blocks are the book's, by the weights that it has now.
 
     Y = LN(x + self(x)), Z = LN(Y + cross(Y)), then LN(Z + W_2 relu(W_1 Z + b_1) + b_2) in each block, and W h + b.
+
+    Args:
+        rows: how many rows it begins with, by which the product with a matrix is chosen. The result is the same.
     """
-    layers = [_weights(block) for block in decoder.blocks]
     E = decoder.embedding.weight
     P = cast(PositionalEncoding, decoder.pos_encoding).P[0].to(E)
-    scale, W, b = decoder.embed_scale, decoder.dense.weight, decoder.dense.bias
+    scale, (product, weights) = decoder.embed_scale, _products(decoder, rows)
+    layers = [
+        (*_sizes_and_norms(block), *weights[_NUM_PRODUCTS * i : _NUM_PRODUCTS * (i + 1)])
+        for i, block in enumerate(decoder.blocks)
+    ]
 
     def step(X: Int[Tensor, "rows 1"], state: StepState) -> tuple[Float[Tensor, "rows 1 vocab"], StepState]:
         if state.num_steps >= len(P):
             raise ValueError(f"sequence length: expected at most max_len={len(P)} positions, got {len(P) + 1}")
         H, own = F.embedding(X[:, 0], E) * scale + P[state.num_steps], []
-        for (split, W_qkv, W_o, V_q, V_o, W_1, W_2, norm1, norm2, norm3), past, cross in zip(
+        for (split, norm1, norm2, norm3, W_qkv, W_o, V_q, V_o, W_1, W_2), past, cross in zip(
             layers, state.own, state.cross, strict=True
         ):
-            projected = F.linear(H, *W_qkv).view(split)
+            projected = product(H, *W_qkv).view(split)
             past = torch.cat((past, projected[:, 1:]), dim=3)
             own.append(past)
             heads = attend_unobserved(projected[:, 0], past[:, 0], past[:, 1])
-            H = F.layer_norm(H + F.linear(heads.flatten(1), *W_o), *norm1)
-            queries = F.linear(H, *V_q).view(-1, *split[2:])
+            H = F.layer_norm(H + product(heads.flatten(1), *W_o), *norm1)
+            queries = product(H, *V_q).view(-1, *split[2:])
             heads = attend_unobserved(queries, cross[:, 0], cross[:, 1], state.allowed)
-            H = F.layer_norm(H + F.linear(heads.flatten(1), *V_o), *norm2)
-            H = F.layer_norm(H + F.linear(F.linear(H, *W_1).relu_(), *W_2), *norm3)
-        return F.linear(H, W, b)[:, None], state._replace(num_steps=state.num_steps + 1, own=tuple(own))
+            H = F.layer_norm(H + product(heads.flatten(1), *V_o), *norm2)
+            H = F.layer_norm(H + product(product(H, *W_1).relu_(), *W_2), *norm3)
+        return product(H, *weights[-1])[:, None], state._replace(num_steps=state.num_steps + 1, own=tuple(own))
 
     return step
 
 
-def _weights(block: TransformerDecoderBlock) -> tuple[Any, ...]:
-    """The shape of queries, keys and values by head, the weights of linear layers, those three joined, and of norms."""
-    own, cross, ffn = block.attention1, block.attention2, block.ffn
-    three = (own.W_q, own.W_k, own.W_v)
-    # By columns if the layers' own weights are: see `lay_out_by_columns`.
-    weight = torch.cat([part.weight.t() for part in three], dim=1).t()
-    bias = None if own.W_q.bias is None else torch.cat([part.bias for part in three])
-    linear: tuple[Any, ...] = (own.W_o, cross.W_q, cross.W_o, ffn.dense1, ffn.dense2)
-    norms: tuple[Any, ...] = (block.addnorm1.ln, block.addnorm2.ln, block.addnorm3.ln)
-    return (
-        (-1, 3, own.num_heads, 1, own.head_dim),
-        (weight, bias),
-        *((part.weight, part.bias) for part in linear),
-        *((norm.normalized_shape, norm.weight, norm.bias, norm.eps) for norm in norms),
-    )
+def _sizes_and_norms(block: TransformerDecoderBlock) -> tuple[Any, ...]:
+    """The shape of queries, keys and values by head, then the arguments of each norm."""
+    own, norms = block.attention1, (block.addnorm1.ln, block.addnorm2.ln, block.addnorm3.ln)
+    arguments = ((norm.normalized_shape, norm.weight, norm.bias, norm.eps) for norm in cast(Any, norms))
+    return (-1, 3, own.num_heads, 1, own.head_dim), *arguments
+
+
+def _linear_layers(block: TransformerDecoderBlock) -> list[tuple[nn.Linear, ...]]:
+    """The linear layers in the order of a step; those of one input stand together and are one product."""
+    own, cross, ffn = block.attention1, block.attention2, cast(Any, block.ffn)
+    return [(own.W_q, own.W_k, own.W_v), (own.W_o,), (cross.W_q,), (cross.W_o,), (ffn.dense1,), (ffn.dense2,)]
+
+
+def _products(decoder: TransformerDecoder, rows: int) -> tuple[Callable[..., Tensor], list[tuple[Tensor, Any]]]:
+    """What computes W x + b, and a decoder's matrices and biases for it, that of the vocabulary last."""
+    groups = [*(group for block in decoder.blocks for group in _linear_layers(block)), (decoder.dense,)]
+    biases = [None if one.bias is None else torch.cat([each.bias for each in (one, *more)]) for one, *more in groups]
+    threads = torch.get_num_threads()
+    packed = _packed(decoder, groups) if threads == 1 or rows * threads <= _MAX_ROWS else None
+    if packed is not None:
+        return torch.fbgemm_linear_fp16_weight_fp32_activation, list(zip(packed, biases, strict=True))
+    return F.linear, list(zip(map(_joined, groups), biases, strict=True))
+
+
+def _joined(layers: Sequence[nn.Linear]) -> Tensor:
+    """The matrices of layers one below the other; by columns if their own are: see `lay_out_by_columns`."""
+    weights = [layer.weight.t() for layer in layers]
+    return (weights[0] if len(weights) == 1 else torch.cat(weights, dim=1)).t()
+
+
+class _Packed(NamedTuple):
+    places: list[Any]
+    memory: list[Any]  # as long as it exists, no other weights take these places
+    matrices: list[Tensor] | None
+
+
+_packed_matrices = WeakKeyDictionary[TransformerDecoder, _Packed]()
+
+
+def _packed(decoder: TransformerDecoder, groups: list[tuple[nn.Linear, ...]]) -> list[Tensor] | None:
+    """A decoder's matrices as torch's product reads them in float16 and computes in float32.
+
+    Packed once, and again when a weight has changed (a change through `.data` is not seen, as by torch). None where a
+    weight is no float16 number, as in training, where gradients are wanted, and where torch has no such product for
+    this device or processor.
+    """
+    weights = [layer.weight for group in groups for layer in group]
+    if torch.is_grad_enabled() or not all(weight.is_cpu and version(weight) is not None for weight in weights):
+        return None
+    places = [(weight.data_ptr(), weight.stride(), version(weight)) for weight in weights]
+    found = _packed_matrices.get(decoder)
+    if found is None or found.places != places:
+        memory = [weight.untyped_storage() for weight in weights]
+        _packed_matrices[decoder] = found = _Packed(places, memory, _pack([_joined(group) for group in groups]))
+    return found.matrices
+
+
+def _pack(matrices: list[Tensor]) -> list[Tensor] | None:
+    exact = (W.dtype == torch.float32 and torch.equal(W.half().float(), W) for W in matrices)
+    if not all(exact):
+        return None
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # torch says that a later version will do without them
+            packed = [torch.fbgemm_pack_gemm_matrix_fp16(W.contiguous()) for W in matrices]
+            W = matrices[0]
+            torch.fbgemm_linear_fp16_weight_fp32_activation(W.new_zeros(1, W.shape[1]), packed[0], None)
+    except (AttributeError, RuntimeError, TypeError):
+        return None
+    return packed
 
 
 def _is_plain(decoder: TransformerDecoder) -> bool:

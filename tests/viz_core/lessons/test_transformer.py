@@ -84,8 +84,8 @@ def test_a_cache_that_forgets_its_place_is_noticed(
     """In the decoder's own modules, and in the step that stands for them."""
     positions, step_of = translator.model.decoder.pos_encoding, decoding_step.plain_step
 
-    def from_the_start(decoder: TransformerDecoder) -> decoding_step.Step:
-        step = step_of(decoder)
+    def from_the_start(decoder: TransformerDecoder, rows: int) -> decoding_step.Step:
+        step = step_of(decoder, rows)
         return lambda X, state: step(X, state._replace(num_steps=0))
 
     if plain:

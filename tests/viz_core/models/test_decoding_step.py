@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.viz_core.models.test_transformer import VOCAB, random_ids, random_model
@@ -38,6 +39,94 @@ def test_steps_are_those_of_the_decoder(lengths: list[int], use_bias: bool) -> N
         expected, other = model.decoder(tokens, other)
         torch.testing.assert_close(logits, expected, atol=1e-5, rtol=1e-5)
         state, other = state.select(rows), other.select(rows)
+
+
+def half_model(**options: bool) -> EncoderDecoder:
+    """A random model whose weights are float16 numbers, as those that ship."""
+    return random_model(**options).half().float()
+
+
+def packed(model: EncoderDecoder, rows: int = 1) -> bool:
+    """Whether a step reads the matrices as float16."""
+    product, _ = decoding_step._products(model.decoder, rows)
+    return product is not F.linear
+
+
+def check_step(model: EncoderDecoder, lengths: Sequence[int] = (5, 3)) -> None:
+    lens = torch.tensor(lengths)
+    step, state, encoded = begun(model, lens)
+    tokens = torch.full((len(lengths), 1), 2)
+    expected, _ = model.decoder(tokens, model.decoder.init_state(encoded, lens))
+    torch.testing.assert_close(step(tokens, state)[0], expected, atol=1e-5, rtol=1e-5)
+
+
+def has_half_product() -> bool:
+    return decoding_step._pack([torch.ones(2, 2)]) is not None
+
+
+@pytest.mark.skipif(not has_half_product(), reason="torch has no product with float16 weights for this processor")
+class TestHalfWeights:
+    @pytest.mark.parametrize("use_bias", [False, True])
+    @torch.no_grad()
+    def test_float16_numbers_are_read_as_float16(self, use_bias: bool) -> None:
+        model = half_model(use_bias=use_bias)
+        assert packed(model)
+        check_step(model)
+        check_step(model, [5] * 9)
+
+    @torch.no_grad()
+    def test_every_float16_number_stays_exact(self) -> None:
+        W = torch.tensor([[65504.0, -(2.0**-24), 2.0**-14, 1 + 2.0**-10, 0.0]]).expand(3, 5)
+        matrices = decoding_step._pack([W])
+        assert matrices is not None
+        unit = torch.eye(5)
+        assert torch.equal(torch.fbgemm_linear_fp16_weight_fp32_activation(unit, matrices[0], None), W.t())
+
+    @pytest.mark.parametrize("number", [1 + 2.0**-11, 1e5, 1e-9, float("nan")])
+    @torch.no_grad()
+    def test_other_numbers_are_read_as_they_are(self, number: float) -> None:
+        model = half_model()
+        model.decoder.dense.weight[0, 0] = number
+        assert not packed(model)
+
+    @torch.no_grad()
+    def test_a_changed_weight_is_packed_again(self) -> None:
+        model = half_model()
+        assert packed(model)
+        model.decoder.blks[1].attention1.W_v.weight.mul_(-2)
+        check_step(model)
+        ffn = model.decoder.blks[0].ffn
+        ffn.dense1.weight = nn.Parameter(4 * ffn.dense1.weight.clone())
+        check_step(model)
+        ffn.dense1.weight.data = -2 * ffn.dense1.weight.data
+        check_step(model)
+        assert packed(model)
+
+    @torch.no_grad()
+    def test_packed_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = half_model()
+        assert packed(model)
+        monkeypatch.setattr(decoding_step, "_pack", lambda _matrices: pytest.fail("packed again"))
+        assert packed(model)
+
+    @torch.no_grad()
+    def test_many_rows_are_for_all_threads(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        model = half_model()
+        assert packed(model, rows=100)
+        monkeypatch.setattr(torch, "get_num_threads", lambda: 4)
+        assert packed(model, rows=8)
+        assert not packed(model, rows=9)
+
+    def test_gradients_pass_through_the_matrices(self) -> None:
+        model = half_model()
+        assert not packed(model)
+        with torch.inference_mode():
+            assert packed(model)
+            check_step(model)
+
+    @torch.no_grad()
+    def test_the_shipped_translator_is_read_as_float16(self) -> None:
+        assert packed(load_translator("transformer-en-fr", device="cpu").model)
 
 
 @contextmanager
