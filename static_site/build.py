@@ -7,11 +7,10 @@ import shutil
 from pathlib import Path
 
 from static_site import classifier, translator, writer
-from static_site.files import LANGUAGES, WEB, SiteFiles
+from static_site.files import LANGUAGES, WEB, SiteFiles, add_recorded, size_of
 from static_site.model_files import empty_graph
-from static_site.model_pages import add_recorded, model_page, size_of
 from static_site.pages import MODELS as MODELS_OF_PAGES
-from static_site.pages import Card, Words, card_page, fill_template
+from static_site.pages import Card, Words, card_page, fill_template, model_page
 from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
 from static_site.recorded_pages import component_page, recorded_page
 from ui.chapter.contents import chapter_entries
@@ -52,15 +51,15 @@ def build_site(folder: Path, app: str = "") -> SiteFiles:
             view = "view" if part is translator else f"view-{page['name']}"
             for name in (page["name"], view):
                 files.add(f"{language}/{name}.html", model_page(words, page, data, name))
-            cards.append(Card(page["name"], page["title"], words.of(page["chapter"], "question"), size_of(own)))
+            cards.append(Card(page["name"], page["title"], words(page["chapter"])("question"), size_of(own)))
             if part is translator:
                 files.add(f"{language}/walk.html", translator.walk_page(files, words, model, data))
-                cards.append(Card("walk", words.title("walk"), words.of("walk", "question"), size_of(own)))
+                cards.append(Card("walk", words("walk").title, words("walk")("question"), size_of(own)))
         for name, site in {name: entry.site for name, entry in chapter_entries().items() if entry.site}.items():
             files.add(f"{language}/{name}.html", recorded_page(files, words, name, site))
-            cards.append(Card(name, words.title(name), words.of("home", f"teaser.{name}")))
+            cards.append(Card(name, words(name).title, words("home")(f"teaser.{name}")))
         files.add(f"{language}/review.html", component_page(words, "review", "review"))
-        cards.append(Card("review", words.title("review"), words.of("review", "question")))
+        cards.append(Card("review", words("review").title, words("review")("question")))
         files.add(f"{language}/index.html", component_page(words, "index", "linked_sentences", cards))
         for card in cards:
             picture = f"gallery/{card.picture}.png"

@@ -1,6 +1,6 @@
 """The page of the shipped vision transformers, and their ONNX graphs, which also return queries and keys.
 
-classifier    pixels (1, channels, height, width), gates -> logits, and queries and keys of each layer
+classifier    picture (height, width, 3), gates -> pixels, probabilities, and queries and keys of each layer
 """
 
 from __future__ import annotations
@@ -14,42 +14,39 @@ import torch
 from PIL import Image
 from torch import Tensor, nn
 
-from static_site.files import SiteFiles
+from static_site.files import SiteFiles, add_model
 from static_site.model_files import WeightStore, export_graph
-from static_site.model_pages import add_model, common_data
-from static_site.pages import Words, plain_text
+from static_site.pages import Words, model_data, plain_text
 from static_site.translator import gated, outputs, projections
-from ui.text.words import load_words
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
 from viz_core.trace import Trace
-from viz_core.view.components import group_labels
 
 
 class ClassifierGraph(nn.Module):
     """A ViT with a gate on the output of each head."""
 
-    def __init__(self, model: ViT) -> None:
+    def __init__(self, classifier: ImageClassifier) -> None:
         super().__init__()
-        self.model = model
+        self.model, self.preparation = classifier.model, classifier.preparation
 
-    def forward(self, pixels: Tensor, gates: Tensor) -> dict[str, Tensor]:
-        """Return logits (1, classes), and queries and keys (1, heads, tokens, d) of each layer.
+    def forward(self, seen: Tensor, gates: Tensor) -> dict[str, Tensor]:
+        """Return pixels and probabilities (1, classes), and queries and keys (1, heads, tokens, d) of each layer.
 
         Args:
+            seen: (height, width, 3), the picture in 8 bits.
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
         """
         layers = attention_layers(self.model)
         modules = [projections(f"encoder.{i}.self", layer, "keys") for i, layer in enumerate(layers)]
-        with (
-            gated([layer.W_o for layer in layers], gates),
-            outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found,
-        ):
-            logits = self.model(pixels)
-        return {"logits": logits, **found}
+        pixels = self.preparation.normalise(seen.permute(2, 0, 1)[None, : len(self.preparation.mean)])
+        gates_on = gated([layer.W_o for layer in layers], gates)
+        with gates_on, outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found:
+            probabilities = self.model(pixels).softmax(dim=-1)
+        return {"pixels": pixels, "probabilities": probabilities, **found}
 
 
 def attention_layers(model: ViT) -> list[MultiHeadAttention]:
@@ -57,18 +54,12 @@ def attention_layers(model: ViT) -> list[MultiHeadAttention]:
     return [block.attention for block in model.blks if isinstance(block, ViTBlock)]
 
 
-def export_classifier(model: ViT) -> tuple[dict[str, bytes], WeightStore]:
+def export_classifier(classifier: ImageClassifier) -> tuple[dict[str, bytes], WeightStore]:
     """Return the graph "classifier" of a ViT and its weights."""
-    layers, heads = len(model.blks), attention_layers(model)[0].num_heads
-    store = WeightStore()
-    channels = model.patch_embedding.conv.in_channels
-    graph = export_graph(
-        ClassifierGraph(model),
-        (torch.randn(1, channels, *model.patch_embedding.img_size), torch.ones(layers, heads)),
-        (None, None),
-        ["pixels", "gates"],
-        store,
-    )
+    layers, store = attention_layers(classifier.model), WeightStore()
+    seen = torch.zeros(*classifier.model.patch_embedding.img_size, 3, dtype=torch.uint8)
+    gates = torch.ones(len(layers), layers[0].num_heads)
+    graph = export_graph(ClassifierGraph(classifier), (seen, gates), (None, None), ["seen", "gates"], store)
     return {"classifier": graph}, store
 
 
@@ -97,7 +88,7 @@ def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str,
     described = {}
     for name, model in models.items():
         pictures = {each: (FOLDER / f"{each}.png").read_bytes() for each in SAMPLES[name]}
-        described[name] = add_model(files, name, *export_classifier(model.model)) | {
+        described[name] = add_model(files, name, *export_classifier(model)) | {
             "pictures": {each: files.add(f"pictures/{each}.png", content) for each, content in pictures.items()}
         }
     return described
@@ -107,12 +98,12 @@ def page(words: Words) -> dict[str, Any]:
     """The classifiers' parts of the page."""
 
     def named(names: Iterable[str]) -> dict[str, str]:
-        return {name: words.of(NAME, f"option.{name}") for name in names}
+        return {name: words(NAME)(f"option.{name}") for name in names}
 
     options = {"model": named(SAMPLES), "source": named(SOURCES), "sample": {}}
-    selects = {name: (words.label(NAME, name), each) for name, each in options.items()}
-    own = {"name": NAME, "chapter": NAME, "title": words.title(NAME)}
-    return own | {"selects": selects, "upload": words.label(NAME, "upload")}
+    selects = {name: (words(NAME).label(name), each) for name, each in options.items()}
+    own = {"name": NAME, "chapter": NAME, "title": words(NAME).title}
+    return own | {"selects": selects, "upload": words(NAME).label("upload")}
 
 
 def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:
@@ -125,13 +116,14 @@ def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[st
 
 def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]) -> dict[str, Any]:
     """What the script of the page reads."""
-    common = load_words("common", words.language).sections
+    common = words("common").sections
     named = {name: common.get(f"class.{name}", name) for name in (*GARMENTS, *SCENES)}
-    first = attention_layers(next(iter(models.values())).model)
-    layers, heads = len(first), first[0].num_heads
-    return common_data(words, PROBLEMS, (NAME, "answer"), (NAME, "seen"), (NAME, "brought")) | {
-        "labels": {GROUP: words.of(NAME, "view.self")} | group_labels(NAME, words.language),
-        "drawing": {name: plain_text(words.of(NAME, f"draw.{name}")) for name in _DRAWING},
+    layers = attention_layers(next(iter(models.values())).model)
+    heads = {GROUP: (len(layers), layers[0].num_heads)}
+    made = model_data(words, NAME, heads, PROBLEMS, (NAME, "answer"), (NAME, "seen"), (NAME, "brought"))
+    return made | {
+        "labels": {GROUP: words(NAME)("view.self")} | made["labels"],
+        "drawing": {name: plain_text(words(NAME)(f"draw.{name}")) for name in _DRAWING},
         "start": {name: files[name] for name in ("runtime", "empty")},
         "models": {
             name: _described(model, files[name], common)
@@ -139,23 +131,17 @@ def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]
             for name, model in models.items()
         },
         "limits": {"bytes": MAX_BYTES, "pixels": MAX_PIXELS},
-        "heads": [f"{GROUP}.{layer}.{head}" for layer in range(layers) for head in range(heads)],
         "open": "",  # the head whose pattern is clearest, as in the app
     }
 
 
 def _described(model: ImageClassifier, files: dict[str, Any], common: dict[str, str]) -> dict[str, Any]:
-    attention, patches = attention_layers(model.model), model.model.patch_embedding
+    patches = model.model.patch_embedding
     height, width = patches.img_size
     return {
         "files": files,
         "revision": model.card.revision,
         "labels": [common.get(f"class.{label}", label) for label in model.labels],
-        "sizes": {
-            "layers": len(attention),
-            "heads": attention[0].num_heads,
-            "size": attention[0].head_dim,
-            "grid": [height // patches.patch_size[0], width // patches.patch_size[1]],
-        },
-        "pixels": model.preparation.config() | {"height": height, "width": width},
+        "grid": [height // patches.patch_size[0], width // patches.patch_size[1]],
+        "pixels": {"form": model.preparation.form, "height": height, "width": width},
     }

@@ -1,4 +1,4 @@
-"""The files of a site, their digests, and the service worker that knows them."""
+"""The files of a site, models among them, their digests, and the service worker that knows them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,18 @@ import gzip
 import hashlib
 import json
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+
+from static_site.model_files import WeightStore
 from ui.text.words import languages
+from viz_core.trace import Trace
+from viz_core.trace.source import Projected
+from viz_core.view.components import Sections, frame
 
 LANGUAGES = languages()
 WEB = Path(__file__).parent / "web"
@@ -64,3 +72,43 @@ class SiteFiles:
 
 def _digest(content: bytes) -> str:
     return base64.b64encode(hashlib.sha256(content).digest()).decode("ascii")
+
+
+def add_model(
+    files: SiteFiles, name: str, graphs: Mapping[str, bytes], store: WeightStore, **others: str
+) -> dict[str, Any]:
+    """Add a model's graphs and weights, and other files of its folder by their names without .json.gz."""
+    folder = f"models/{name}"
+    return {
+        "graphs": {each: files.add(f"{folder}/{each}.onnx", graph) for each, graph in graphs.items()},
+        "weights": files.add(f"{folder}/weights.gz", bytes(store.content)),
+        **{each: files.add(f"{folder}/{each}.json.gz", content) for each, content in others.items()},
+    }
+
+
+def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: Trace) -> dict[str, Any]:
+    """Add what the model makes of the example of its page, which shows that until the model has arrived.
+
+    Args:
+        found: as the script of the model returns it, but for its calls.
+        trace: their queries and keys, recorded by the names that graphs give them.
+    """
+    sections = Sections()
+
+    def place(values: np.ndarray) -> dict[str, Any]:
+        return {"shape": values.shape, "offset": sections.add(values)}
+
+    sources = {site: trace[site].source for site in trace.sites}
+    outputs = {
+        f"{site}.{name}": place(part.float().numpy())
+        for site, source in sources.items()
+        if isinstance(source, Projected)
+        for name, part in (("queries", source.queries), ("keys", source.keys))
+    }
+    header = {name: place(value) if isinstance(value, np.ndarray) else value for name, value in found.items()}
+    return files.add(f"models/recorded/{page}.bin", frame(header | {"outputs": outputs}, sections))
+
+
+def size_of(files: Mapping[str, Any]) -> int:
+    """Bytes of all files of models."""
+    return files["bytes"] if "bytes" in files else sum(map(size_of, files.values()))

@@ -6,19 +6,26 @@ import json
 import os
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
 import frontmatter
 import markdown
+import numpy as np
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from latex2mathml.converter import convert
 from markupsafe import Markup
 
 from static_site.files import LANGUAGES
 from ui.text.words import ENGLISH, load_words, sentences_of_errors
+from ui.text.words import Words as ChapterWords
+from viz_core.maps import MEASURES
+from viz_core.maps.fingerprints import CLEAR, RESTING
+from viz_core.maps.word_maps import SEPARATORS
 from viz_core.runtime.assets import ASSETS
+from viz_core.view.components import WORD_NAMES, group_labels, view_words
+from viz_core.view.state import ALLOWED, DisplayOptions
 
 _FORMULA = re.compile(r"\$\$(.+?)\$\$|\$(.+?)\$", re.DOTALL)
 _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space around them
@@ -84,6 +91,15 @@ MODELS = {
 }
 """The models that a page runs, or leads to, whose card, data and licence it names."""
 
+_STATES = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported")
+FORM: dict[str, Any] = {
+    **dict.fromkeys(("text", "placeholder", "upload", "button", "lang"), ""),
+    **{"selects": {}, "numbers": {}, "examples": ()},
+}
+"""What a model's page may have: labels of a text, of a picture and of a button; what stands in the text's field;
+label and options of each list; label, and least, most, step and first value of each number; texts that fill in the
+field; and the language of the result."""
+
 
 @dataclass(frozen=True)
 class Words:
@@ -92,17 +108,9 @@ class Words:
     language: str
     app: str = ""
 
-    def of(self, file: str, name: str) -> str:
-        """A section of assets/text/LANGUAGE/FILE.md."""
-        return load_words(file, self.language)(name)
-
-    def label(self, file: str, control: str) -> str:
-        """The label of a control."""
-        return load_words(file, self.language).label(control)
-
-    def title(self, file: str) -> str:
-        """The title of a file's chapter."""
-        return load_words(file, self.language).title
+    def __call__(self, file: str) -> ChapterWords:
+        """Those of assets/text/LANGUAGE/FILE.md."""
+        return load_words(file, self.language)
 
 
 @dataclass(frozen=True)
@@ -133,7 +141,7 @@ def card_page(model: str) -> str:
 
 def script_words(words: Words, *names: tuple[str, str] | tuple[str, str, str]) -> dict[str, str]:
     """Words that a script fills in: (file, section), or (file, section, name in the script)."""
-    return {name[-1]: plain_text(words.of(name[0], name[1])) for name in names}
+    return {name[-1]: plain_text(words(name[0])(name[1])) for name in names}
 
 
 def whole_page(
@@ -150,7 +158,7 @@ def whole_page(
     """
     file = file or script
     page = script if file.startswith("view") else file
-    own = load_words(chapter or "site", words.language)
+    own = words(chapter or "site")
     of_chapter = {name: own(name) if own.has(name) else "" for name in ("question", "definition", "takeaways")}
     parts = of_chapter | {"title": own.title} | parts
     parts |= {
@@ -168,9 +176,63 @@ def whole_page(
 def fill_template(name: str, words: Words, **parts: Any) -> str:
     """A template of static_site/templates with its parts, in a language."""
     return _TEMPLATES.get_template(f"{name}.html").render(
+        words=words,
         language=words.language,
         languages=LANGUAGES,
         word=lambda file, section, language=words.language: load_words(file, language)(section),
-        title_of=words.title,
         **parts,
     )
+
+
+def model_data(
+    words: Words,
+    chapter: str,
+    heads: Mapping[str, tuple[int, ...]],
+    problems: Mapping[str, str],
+    *names: tuple[str, str] | tuple[str, str, str],
+) -> dict[str, Any]:
+    """What every model's script reads: words, and how maps are named, measured and shown.
+
+    Args:
+        chapter: of the app, with the labels of the groups of maps.
+        heads: numbers of layers and of heads in each, by group.
+        problems: the sentence of each refused input, in English, by its name in the script.
+        names: more words, as `script_words` takes them.
+    """
+    language = words.language
+    filled = script_words(
+        words,
+        *(("site", name) for name in (*_STATES, "timing", "recorded")),
+        *(("transformer", name) for name in ("claim.rows", "claim.cache", "off-with", "off-without")),
+        *(("common", name) for name in ("holds", "fails", "badge.off-by", "measured.off-by")),
+        *(("attention-view", name) for name in ("head_name", "announcement", "row")),
+        *names,
+    )
+    sentences = {f"problem.{name}": sentence_of_error(text, language) for name, text in problems.items()}
+    shown = view_words(language)
+    return {
+        "words": filled | sentences,
+        "labels": group_labels(chapter, language),
+        "heads": [f"{group}.{layer}.{head}" for group, shape in heads.items() for layer, head in np.ndindex(shape)],
+        "viewWords": {name: shown[name] for name in WORD_NAMES},
+        "measures": [
+            {"name": each.name, "unit": each.unit, "names": each.names_heads, "target": target and asdict(target)}
+            for each in MEASURES.values()
+            for target in [each.target]
+        ],
+        "separators": SEPARATORS.pattern,
+        "patterns": {"clear": CLEAR, "resting": RESTING},
+        "display": asdict(DisplayOptions()),
+        "allowed": {name: pattern.replace(r"\w", r"\p{L}\p{N}_") for name, pattern in ALLOWED.items()},
+    }
+
+
+def model_page(words: Words, page: dict[str, Any], data: Mapping[str, Any], file: str) -> str:
+    """The HTML of a model's page, or of a file that shows its view only, for a frame in another page.
+
+    Args:
+        page: `name` of its file and script; `chapter` of the app, whose essentials it shows; `title`; maybe its own
+            `definition`; and what it has of `FORM`.
+    """
+    own = {name: value for name, value in page.items() if name in ("title", "definition")}
+    return whole_page(words, page["name"], data, file, page["chapter"], page=FORM | page, **own)

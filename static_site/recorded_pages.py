@@ -22,7 +22,6 @@ from static_site.files import SiteFiles
 from static_site.pages import PAGES, RECORDED, Card, Words, html_of, script_words, whole_page
 from ui.chapter.exercises import with_source
 from ui.streamlit_internals.front_end import follow_link
-from ui.text.words import load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.runtime.assets import ASSETS
 
@@ -39,8 +38,8 @@ class Recording:
 
     Attributes:
         data: bytes of components, each once, in base64.
-        frames: a tree of parts for each setting: {"html"}, {"component", "data", "inPage"}, {"row": columns}, or
-            {"fold", "parts", "open"}.
+        frames: a tree of parts for each setting: {"component", "data", "inPage"}, or an element, {"tag", "className",
+            "open"} where it is no plain div, with "html" or "parts".
         labels: of the controls.
         shown: how each control writes its values.
         exercise: name of the question that the page asks first, "" where it asks none.
@@ -69,11 +68,12 @@ class Recording:
             return
         if block.type == "expander":
             if parts := list(self.parts(block)):
-                yield {"fold": html_of(block.label), "parts": parts, "open": block.proto.expanded}
+                summary = {"tag": "summary", "html": html_of(block.label)}
+                yield {"tag": "details", "open": block.proto.expanded, "parts": [summary, {"parts": parts}]}
             return
         columns = [child for child in block.children.values() if getattr(child, "type", "") == "column"]
         if columns:
-            yield {"row": [list(self.parts(column)) for column in columns]}
+            yield {"className": "row", "parts": [{"parts": list(self.parts(column))} for column in columns]}
         else:
             yield from self.parts(block)
 
@@ -164,9 +164,9 @@ def prediction(words: Words, name: str, exercise: str) -> tuple[str, str] | None
     """Markdown of a question of the chapter, and of its answer with the reason."""
     if not exercise:
         return None
-    read = read_prediction(words.of(name, f"exercise.{exercise}"))
+    read = read_prediction(words(name)(f"exercise.{exercise}"))
     (right,) = (answer.text for answer in read.answers if answer.mark == "x")
-    return with_source(load_words("common", words.language), read.question), f"{right} {read.why}"
+    return with_source(words("common"), read.question), f"{right} {read.why}"
 
 
 def component_page(words: Words, name: str, component: str, cards: Sequence[Card] = ()) -> str:
@@ -177,7 +177,7 @@ def component_page(words: Words, name: str, component: str, cards: Sequence[Card
     shown = json.loads(protos[component].bytes)
     for chapter in shown.get("chapters", ()):
         chapter["href"] = f"{PAGES.get(chapter['name'], chapter['name'])}.html"
-    about = " ".join(words.of(own, part) for part in (("about", "offline") if name == "index" else ("question",)))
+    about = " ".join(words(own)(part) for part in (("about", "offline") if name == "index" else ("question",)))
     data = {"words": {}, "component": component, "shown": shown}
-    parts: dict[str, Any] = {"title": words.title(own), "question": about, "component": component, "cards": cards}
+    parts: dict[str, Any] = {"title": words(own).title, "question": about, "component": component, "cards": cards}
     return whole_page(words, "component", data, name, **parts)

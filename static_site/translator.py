@@ -23,11 +23,9 @@ from torch import Tensor, nn
 from torch.export import Dim
 from torch.utils.hooks import RemovableHandle
 
-from static_site.files import SiteFiles
+from static_site.files import SiteFiles, add_model
 from static_site.model_files import WeightStore, export_graph, tokenizer_json
-from static_site.model_pages import add_model, common_data, model_page
-from static_site.pages import PAGES, Words
-from ui.text.words import load_words
+from static_site.pages import PAGES, Words, model_data, model_page
 from ui.widgets.walk import encode_walk, walk_links, walk_words
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.lab.walk import walk_translation
@@ -37,7 +35,6 @@ from viz_core.models.transformer_decoder import BlockCache, DecoderState, Transf
 from viz_core.positional.sinusoidal import sinusoidal_rows
 from viz_core.pretrained import Translator, load
 from viz_core.trace import Trace
-from viz_core.view.components import group_labels
 
 
 class EncoderGraph(nn.Module):
@@ -134,22 +131,22 @@ def positions_in(stack: TransformerEncoder | TransformerDecoder, offset: int) ->
     return stack.pos_encoding.register_forward_hook(add)
 
 
-_INPUTS = {"added": "joined", "embedding": "embedded"}
-"""Outputs whose modules' inputs a walk shows too, and their names."""
-
-
 @contextmanager
 def outputs(modules: dict[str, nn.Module], head_dim: int) -> Iterator[dict[str, Tensor]]:
-    """Collect what modules return, by their names; projections as (b, heads, n, d); and some inputs."""
+    """Collect what modules return, by their names; projections as (b, heads, n, d); and inputs of W_o and positions."""
     found: dict[str, Tensor] = {}
+
+    def split(joined: Tensor) -> Tensor:
+        return joined.unflatten(2, (-1, head_dim)).transpose(1, 2)
 
     def keep(name: str) -> Any:
         def hook(_module: nn.Module, inputs: tuple[Tensor, ...], output: Tensor) -> None:
             stem, _, kind = name.rpartition(".")
-            if kind in _INPUTS:
-                found[f"{stem}.{_INPUTS[kind]}"] = inputs[0]
-            is_projection = kind in ("queries", "keys", "values")
-            found[name] = output.unflatten(2, (-1, head_dim)).transpose(1, 2) if is_projection else output
+            found[name] = split(output) if kind in ("queries", "keys", "values") else output
+            if kind == "added":
+                found[f"{stem}.joined"], found[f"{stem}.outputs"] = inputs[0], split(inputs[0])
+            if kind == "embedding":
+                found[f"{stem}.embedded"], found[f"{stem}.positions"] = inputs[0], output - inputs[0]
 
         return hook
 
@@ -232,22 +229,22 @@ def add_files(files: SiteFiles, translator: Translator) -> dict[str, Any]:
 
 def page(words: Words) -> dict[str, Any]:
     """The translator's parts of the page."""
-    named = {beam: words.of("transformer", f"option.{'greedy' if beam == 1 else f'beam {beam}'}") for beam in BEAMS}
-    selects = {"beam": (words.label("transformer", "search"), named)}
+    named = {beam: words("transformer")(f"option.{'greedy' if beam == 1 else f'beam {beam}'}") for beam in BEAMS}
+    selects = {"beam": (words("transformer").label("search"), named)}
     return page_of("transformer", words, "translation") | {"selects": selects, "lang": "fr"}
 
 
 def page_of(name: str, words: Words, of_hint: str) -> dict[str, Any]:
     """A page with a sentence to translate."""
-    examples = [words.of("translation", preset) for preset in PRESETS]
-    own = {"name": name, "chapter": name, "title": words.title(name), "text": words.label(name, "text")}
-    hint, button = words.of(of_hint, "placeholder"), words.of("translation", "translate")
+    examples = [words("translation")(preset) for preset in PRESETS]
+    own = {"name": name, "chapter": name, "title": words(name).title, "text": words(name).label("text")}
+    hint, button = words(of_hint)("placeholder"), words("translation")("translate")
     return own | {"placeholder": hint, "button": button, "examples": examples}
 
 
 def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
     """The translation of the example, as `translate` of translator.js returns it."""
-    found = translator.translate(words.of("translation", EXAMPLE))
+    found = translator.translate(words("translation")(EXAMPLE))
     names = product(("source", "target", "decoder"), ("tokens", "words"))
     return {
         **{f"{side}{part.title()}": getattr(found, f"{side}_{part}") for side, part in names},
@@ -264,22 +261,19 @@ def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trac
 
 def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[str, Any]:
     """What the translator's script reads."""
-    blocks = translator.model.encoder.blocks
-    layers, heads, size = len(blocks), blocks[0].attention.num_heads, blocks[0].attention.head_dim
     alignments = translator.card.training["alignments"]
-    best = np.unravel_index(np.argmin(alignments["written"]), (layers, heads))
+    errors = np.array([alignments["written"], alignments["read"]])
+    _, *shape = errors.shape
+    best = np.unravel_index(np.argmin(errors[0]), shape)
     names = (("translation", "measured"), ("translation", "incomplete"), ("translation", "unknown", "unknown-count"))
-    groups = ("encoder-self", "decoder-self", "cross")
-    return common_data(words, PROBLEMS, *names) | {
-        "labels": group_labels("translation", words.language),
+    heads = dict.fromkeys(("encoder-self", "decoder-self", "cross"), tuple(shape))
+    return model_data(words, "translation", heads, PROBLEMS, *names) | {
         "files": files,
-        "sizes": {"layers": layers, "heads": heads, "size": size},
-        "heads": [f"{group}.{layer}.{head}" for group in groups for layer in range(layers) for head in range(heads)],
-        "errors": [alignments["written"], alignments["read"]],
+        "errors": errors.tolist(),
         "open": ".".join(["cross", *map(str, best)]),
         "model": translator.card.name,
         "revision": translator.card.revision,
-        "example": words.of("translation", EXAMPLE),
+        "example": words("translation")(EXAMPLE),
         "beams": BEAMS,
     }
 
@@ -295,7 +289,7 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
     Args:
         own: data of the translator's page, whose model this page runs.
     """
-    chapter, text = load_words("walk", words.language), words.of("translation", WALK_EXAMPLE)
+    chapter, text = words("walk"), words("translation")(WALK_EXAMPLE)
     texts: dict[str, Any] = {
         "words": {name: word for name, word in walk_words(chapter).items() if name not in _EDIT},
         "links": {
@@ -306,10 +300,10 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
     }
     walk = walk_translation(translator, text)
     first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, 0), edits=(), before=None, **texts)
-    data = common_data(words, PROBLEMS) | {
+    data = model_data(words, "translation", {}, PROBLEMS) | {
         "texts": texts,
         "example": text,
         "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
-        **{name: own[name] for name in ("files", "sizes", "heads")},
+        **{name: own[name] for name in ("files", "heads")},
     }
     return model_page(words, page_of("walk", words, "walk"), data, "walk")

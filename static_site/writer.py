@@ -16,16 +16,14 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 from torch.export import Dim
 
-from static_site.files import SiteFiles
+from static_site.files import SiteFiles, add_model
 from static_site.model_files import WeightStore, export_graph, tokenizer_json
-from static_site.model_pages import add_model, common_data
-from static_site.pages import Words
+from static_site.pages import Words, model_data
 from static_site.translator import gated, outputs
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import Trace
-from viz_core.view.components import group_labels
 
 
 class WriterGraph(nn.Module):
@@ -108,19 +106,19 @@ def page(words: Words) -> dict[str, Any]:
     return {
         "name": "writer",
         "chapter": "model-lab",
-        "title": words.of("walk", "option.writer"),
-        "definition": words.of("site", "definition.writer"),
-        "text": words.label("model-lab", "start"),
-        "numbers": {name: (words.label("model-lab", name), numbers) for name, numbers in NUMBERS.items()},
-        "button": words.of("site", "write"),
-        "examples": [words.of("walk", "start.writer"), words.of("model-lab", "start.decoder")],
+        "title": words("walk")("option.writer"),
+        "definition": words("site")("definition.writer"),
+        "text": words("model-lab").label("start"),
+        "numbers": {name: (words("model-lab").label(name), numbers) for name, numbers in NUMBERS.items()},
+        "button": words("site")("write"),
+        "examples": [words("walk")("start.writer"), words("model-lab")("start.decoder")],
         "lang": "en",
     }
 
 
 def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
     """The continued example, as `run` of writer.js returns it."""
-    run = writer.run(words.of("walk", "start.writer"), max_new_tokens=NUMBERS["new"][-1])
+    run = writer.run(words("walk")("start.writer"), max_new_tokens=NUMBERS["new"][-1])
     ids, given = run.inputs["input_ids"][0], run.num_prompt_tokens
     chosen = run.output.log_softmax(dim=-1)[range(given - 1, len(ids) - 1), ids[given:]]
     return {
@@ -138,21 +136,13 @@ def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
 def data(words: Words, writer: HubModel, files: dict[str, Any]) -> dict[str, Any]:
     """What the writer's script reads."""
     config = writer.network.config
-    layers, heads = config.num_hidden_layers, config.num_attention_heads
+    heads = {GROUP: (config.num_hidden_layers, config.num_attention_heads)}
     names = (("translation", "measured"), ("model-lab", "incomplete"))
-    return common_data(words, PROBLEMS, *names) | {
-        "labels": group_labels("model-lab", words.language),
+    return model_data(words, "model-lab", heads, PROBLEMS, *names) | {
         "files": files,
-        "sizes": {
-            "layers": layers,
-            "heads": heads,
-            "keyHeads": config.num_key_value_heads,
-            "size": config.head_dim,
-            "room": config.max_position_embeddings,
-        },
-        "heads": [f"{GROUP}.{layer}.{head}" for layer in range(layers) for head in range(heads)],
+        "room": config.max_position_embeddings,
         "open": "",  # the head whose pattern is clearest, as in the app
         "model": writer.card.name,
         "revision": writer.card.revision,
-        "example": words.of("walk", "start.writer"),
+        "example": words("walk")("start.writer"),
     }

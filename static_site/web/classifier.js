@@ -2,7 +2,7 @@
 // model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are always filtered before
 // columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
 
-import { callsOf, floats, gatesOf, loadModel, logSum } from "./model.js";
+import { bytes, callsOf, gatesOf, loadModel } from "./model.js";
 
 const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
 const WORKING_SIDE = 1024;
@@ -20,21 +20,14 @@ function made(width, height, channels, valueOf) {
 }
 
 /**
- * A picture as the model takes it.
+ * A picture as the model sees it, height x width x 3 bytes.
  *
  * @param {{width: number, height: number, channels: number, data: Uint8Array}} picture in RGB
- * @param form {form: "garment" or "photograph", width, height, mean, std}
- * @returns {{pixels: Float32Array, seen: Uint8Array}} channels x height x width, normalised; and height x width x 3 bytes
+ * @param form {form: "garment" or "photograph", width, height}
  */
-export function prepare(picture, { form, width, height, mean, std }) {
+export function prepare(picture, { form, width, height }) {
   const shaped = (form === "garment" ? garment : photograph)(picture, [width, height]);
-  const size = width * height;
-  const pixels = Float32Array.from({ length: mean.length * size }, (_, i) => {
-    const channel = Math.floor(i / size);
-    const share = Math.fround(shaped.data[(i % size) * shaped.channels + channel] / 255);
-    return Math.fround(share - Math.fround(mean[channel])) / Math.fround(std[channel]);
-  });
-  return { pixels, seen: made(width, height, 3, (row, column, channel) => at(shaped, row, column, Math.min(channel, shaped.channels - 1))).data };
+  return made(width, height, 3, (row, column, channel) => at(shaped, row, column, Math.min(channel, shaped.channels - 1))).data;
 }
 
 /** Width and height times a number, to the nearest whole pixel, at least one. */
@@ -153,18 +146,18 @@ export async function decode(blob) {
 
 /**
  * @param files as `loadModel` takes them
- * @param model {sizes: {layers, heads, size, grid}, pixels: as `prepare` takes them}
+ * @param form as `prepare` takes it
  */
-export async function openClassifier(files, { sizes, pixels: form }, progress) {
+export async function openClassifier(files, form, progress) {
   const { classifier } = await loadModel(files, progress);
 
   /** @param off heads "GROUP.LAYER.HEAD" that are switched off */
   async function classify(picture, off = []) {
-    const { pixels, seen } = prepare(picture, form);
-    const gates = gatesOf(off, ["encoder-self"], sizes);
-    const made = await classifier.run({ pixels: floats(pixels, [1, form.mean.length, form.height, form.width]), gates });
-    const sum = logSum(made.logits.data);
-    return { probabilities: Array.from(made.logits.data, (logit) => Math.exp(logit - sum)), pixels, seen: { shape: [form.height, form.width, 3], values: seen }, calls: callsOf(made, off) };
+    const seen = prepare(picture, form);
+    const shape = [form.height, form.width, 3];
+    const outputs = await classifier.run({ seen: bytes(seen, shape), gates: gatesOf(classifier, off, ["encoder-self"]) });
+    const [probabilities, pixels] = [outputs.probabilities, outputs.pixels].map(({ data }) => Array.from(data));
+    return { probabilities, pixels, seen: { shape, values: seen }, calls: callsOf(outputs, off) };
   }
 
   return { classify };

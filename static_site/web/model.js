@@ -1,7 +1,7 @@
 // Graphs of ONNX with their weights, run by onnxruntime-web on one thread; inputs that a model cannot take; a decoder with its
 // cache, and tokens chosen by their logits.
 
-import { loadFile, unzip } from "./files.js";
+import { loadFile, unzip } from "./page.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
@@ -44,11 +44,14 @@ async function startRuntime([program, empty]) {
   await session.release();
 }
 
-/** Gates (layers, heads) of a group, of several (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */
-export function gatesOf(off, groups, { layers, heads }) {
+const shapeOf = ({ inputMetadata }, input) => inputMetadata.find(({ name }) => name === input).shape;
+
+/** Gates of a graph, (layers, heads) of a group or (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */
+export function gatesOf(session, off, groups) {
+  const shape = shapeOf(session, "gates");
+  const [layers, heads] = shape.slice(-2);
   const gateOf = (group) => (_, i) => Number(!off.includes(`${group}.${Math.floor(i / heads)}.${i % heads}`));
-  const gates = groups.flatMap((group) => Array.from({ length: layers * heads }, gateOf(group)));
-  return floats(Float32Array.from(gates), [...(groups.length > 1 ? [groups.length] : []), layers, heads]);
+  return floats(Float32Array.from(groups.flatMap((group) => Array.from({ length: layers * heads }, gateOf(group)))), shape);
 }
 
 /** What the maps of each group are computed of, layer by layer: queries and keys, by the names that graphs give them. */
@@ -67,6 +70,7 @@ export function callsOf(outputs, off = []) {
 }
 
 export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
+export const bytes = (values, dims) => new ort.Tensor("uint8", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
 
 /** An input that is refused; its message is the name of the sentence that says why. */
@@ -78,9 +82,10 @@ const PAUSE_AFTER = 6; // steps, so that the page stays awake
 export const pauseAfter = (steps) => (steps % PAUSE_AFTER === 0 ? new Promise((resolve) => setTimeout(resolve)) : null);
 
 /** A decoder's graph with its cache: the keys and values "past.LAYER.PART" that it takes, as it made them in the step before. */
-export function makeDecoder(session, { layers, heads, keyHeads = heads, size }) {
-  const parts = Array.from({ length: layers }, (_, i) => ["keys", "values"].map((part) => [`past.${i}.${part}`, `decoder.${i}.self.${part}`])).flat();
-  const noPast = () => Object.fromEntries(parts.map(([past]) => [past, floats(new Float32Array(0), [1, keyHeads, 0, size])]));
+export function makeDecoder(session) {
+  const parts = session.inputNames.filter((name) => name.startsWith("past.")).map((past) => [past, past.replace(/past\.(\d+)/, "decoder.$1.self")]);
+  const noPastOf = (past) => floats(new Float32Array(0), shapeOf(session, past).map((side, axis) => [1, side, 0, side][axis]));
+  const noPast = () => Object.fromEntries(parts.map(([past]) => [past, noPastOf(past)]));
   const pastOf = (made) => Object.fromEntries(parts.map(([past, name]) => [past, made[name]]));
 
   /** One call: tokens of each row, after what is in `past`; all outputs with `whole`, else what the next step needs. */

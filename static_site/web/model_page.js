@@ -3,9 +3,8 @@
 
 import { rowError } from "./attention.js";
 import { readFrame as openFrame } from "./components/shared/mount.js";
-import { loadFile } from "./files.js";
 import { callsOf } from "./model.js";
-import { keepSite, renderClaim } from "./page.js";
+import { keepSite, loadFile, renderClaim } from "./page.js";
 import { clearestOf, clearestPatch, makeView } from "./view_source.js";
 
 const ROUNDING = 1e-5; // as in the app: what float32 may lose in sums of a few hundred terms
@@ -136,9 +135,9 @@ export function showWhole(page, off, whole, scores) {
  *   read(given), fill(now): the values of controls in an address, and the controls set to them
  *   entries(now): what of them stands in the address
  *   linked(now): what stands in the app's, with its names; else `entries` with the prefix
- *   load(progress, now): what `globalThis.atlas` holds, with the model
+ *   load(progress, now): what `compute` takes, with the model; `globalThis.atlas` holds it, for tests and the curious
  *   prepare(now, progress): the model's input, or null where there is none yet; takes no part in the time
- *   compute(now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
+ *   compute(loaded, now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
  *   groupsOf(found, now), display: its maps and how they are shown first, where it has a view of them
  *   showRecorded(bytes): what the build recorded of the example, where it is not what the model returns
  *   show(found, whole, now, time): all but the maps; `whole` was computed with all heads on
@@ -146,7 +145,7 @@ export function showWhole(page, off, whole, scores) {
  */
 export function startPage(page, own) {
   const { data, part, language } = page;
-  let [newest, isLoaded] = [0, false];
+  let newest = 0;
   let first = {}; // what opens where the address names no head, and which it then need not name
   readFrame(page);
   const state = makeState(page);
@@ -195,7 +194,7 @@ export function startPage(page, own) {
   }
 
   async function run() {
-    if (!isLoaded) return;
+    if (!globalThis.atlas) return;
     const mine = (newest += 1);
     const isStopped = () => mine !== newest;
     const now = readAddress();
@@ -205,9 +204,9 @@ export function startPage(page, own) {
       if (input === null) return;
       const started = performance.now();
       const onToken = (written) => !isStopped() && !now.off.length && part("result") && (part("result").textContent = written);
-      const found = await own.compute(now, { off: now.off, isStopped, onToken }, input);
+      const found = await own.compute(globalThis.atlas, now, { off: now.off, isStopped, onToken }, input);
       const time = performance.now() - started;
-      const whole = now.off.length && found ? await own.compute(now, { isStopped }, input) : found;
+      const whole = now.off.length && found ? await own.compute(globalThis.atlas, now, { isStopped }, input) : found;
       if (!found || !whole || isStopped()) return;
       present(found, whole, now, page.words.text("timing", { time: page.whole(time) }));
       document.documentElement.dataset.off = now.off.join("_");
@@ -243,13 +242,12 @@ export function startPage(page, own) {
   /** Load the model, unless it is here, and run it. */
   async function start() {
     if (!globalThis.WebAssembly || !globalThis.DecompressionStream) return state.say("unsupported");
-    if (!isLoaded) await presentRecorded().catch(console.warn); // the model comes all the same
+    if (!globalThis.atlas) await presentRecorded().catch(console.warn); // the model comes all the same
     try {
-      if (!isLoaded) globalThis.atlas = await own.load(state.begin(), readAddress()); // for tests and the curious
+      globalThis.atlas ??= await own.load(state.begin(), readAddress());
     } catch (error) {
       return state.failed(error);
     }
-    isLoaded = true;
     await run();
     document.documentElement.dataset.ready = "true";
   }

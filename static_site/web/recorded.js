@@ -1,8 +1,7 @@
 // A chapter whose figures are recorded: sliders choose the frame, and what differs from the frame before is drawn again. The
 // address holds their places, and the link to the app their values.
 
-import { loadFile, unzip } from "./files.js";
-import { keepSite, readPage } from "./page.js";
+import { keepSite, loadFile, readPage, unzip } from "./page.js";
 
 const page = readPage();
 const { data, part } = page;
@@ -20,29 +19,17 @@ let bytes = []; // of components, which parts name by their place
 const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.codePointAt(0));
 
 /** The element of a part, made anew, and what shows another part of the same kind in it. */
-async function makePart({ component, row, fold, html, inPage, open }) {
-  if (component) {
-    const node = Object.assign(document.createElement("div"), { className: "component" });
-    const parent = inPage ? node : node.attachShadow({ mode: "open" });
-    parent.innerHTML = (await import(`./components/${component}/view.js`)).default;
-    const { default: show } = await import(`./components/${component}/main.js`);
-    const nothing = () => {};
-    return { node, show: (one) => show({ data: bytes[one.data], parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };
-  }
-  const node = document.createElement(fold === undefined ? "div" : "details");
-  if (row) {
-    node.className = "row";
-    const columns = row.map(() => node.appendChild(document.createElement("div")));
-    return { node, show: (one) => Promise.all(one.row.map((parts, i) => showParts(columns[i], parts))) };
-  }
-  if (html !== undefined) return { node, show: (one) => (node.innerHTML = one.html) };
-  node.open = open;
-  const summary = node.appendChild(document.createElement("summary"));
-  const inside = node.appendChild(document.createElement("div"));
-  return { node, show: (one) => ((summary.innerHTML = one.fold), showParts(inside, one.parts)) };
+async function makePart({ component, inPage, tag = "div", className = "", open = false }) {
+  const node = Object.assign(document.createElement(tag), { className: component ? "component" : className, open });
+  if (!component) return { node, show: ({ html, parts }) => (parts ? showParts(node, parts) : (node.innerHTML = html)) };
+  const parent = inPage ? node : node.attachShadow({ mode: "open" });
+  parent.innerHTML = (await import(`./components/${component}/view.js`)).default;
+  const { default: show } = await import(`./components/${component}/main.js`);
+  const nothing = () => {};
+  return { node, show: (one) => show({ data: bytes[one.data], parentElement: parent, setTriggerValue: nothing, setStateValue: nothing }) };
 }
 
-const kindOf = ({ component, row, fold }) => component ?? (row ? `row ${row.length}` : fold === undefined ? "html" : "fold");
+const kindOf = ({ component, tag, className, parts }) => component ?? `${tag} ${className} ${Boolean(parts)}`;
 
 /** Show parts in a host: one of the same kind at the same place is changed, any other is made anew. */
 async function showParts(parent, parts) {

@@ -1,4 +1,4 @@
-// Answers from the browser's cache, where every file lies under its address with its digest (files.js).
+// Answers from the browser's cache, where every file lies under its address with its digest (page.js).
 
 // Set above by static_site/files.py: digests by path, and the paths kept from the start, by language; "" for those of all.
 const { FILES, SMALL } = self;

@@ -1,8 +1,8 @@
 // The tokenizers of the models, run by Hugging Face's library, and tokens as people read them (viz_core/hub/runs/token_text.py,
 // viz_core/maps/word_maps.py).
 
-import { loadFile, unzip } from "./files.js";
 import { inputError } from "./model.js";
+import { loadFile, unzip } from "./page.js";
 import { Tokenizer } from "./vendor/tokenizers/tokenizers.min.mjs";
 
 const NUM_SPECIAL = 4; // the first ids of every vocabulary here

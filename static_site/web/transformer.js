@@ -8,7 +8,6 @@ import { makeGroup } from "./view_source.js";
 const page = readPage();
 const { data, words, part } = page;
 const { beam: beamField } = part("form").elements;
-let translator = null;
 
 function groupsOf(found) {
   const side = (name, label) => ({ tokens: found[`${name}Tokens`], words: found[`${name}Words`], label: data.labels[label] });
@@ -38,10 +37,7 @@ startTextPage(page, {
   read: (valueOf) => ({ beam: data.beams.includes(Number(valueOf("beam"))) ? Number(valueOf("beam")) : 1 }),
   entries: ({ beam }) => [["beam", beam === 1 ? "" : beam]],
   linked: ({ text, beam }) => [["t-text", text], ["t-search", beam === 1 ? "" : `beam ${beam}`]],
-  async load(progress) {
-    translator = await openTranslator(data.files, data.sizes, progress);
-    return { model: translator };
-  },
-  compute: ({ text, beam }, options) => translator.translate(text, { beam, ...options }),
+  load: async (progress) => ({ model: await openTranslator(data.files, progress) }),
+  compute: ({ model }, { text, beam }, options) => model.translate(text, { beam, ...options }),
   groupsOf, show,
 });

@@ -8,16 +8,13 @@ const MAX_CHARACTERS = 2000;
 const MAX_SOURCE_TOKENS = 512;
 const MAX_NEW_TOKENS = 256;
 
-/**
- * @param files as `loadModel` takes them, and the tokenizer's
- * @param sizes {layers, heads, size}
- */
-export async function openTranslator(files, sizes, progress) {
+/** @param files as `loadModel` takes them, and the tokenizer's */
+export async function openTranslator(files, progress) {
   const [{ encoder, decoder: session }, tokenizer] = await Promise.all([loadModel(files, progress), openTokenizer(files.tokenizer)]);
-  const decoder = makeDecoder(session, sizes);
+  const decoder = makeDecoder(session);
   const [pad, bos, eos, unknown] = ["<pad>", "<bos>", "<eos>", "<unk>"].map(tokenizer.id);
   const hidden = [pad, bos]; // from the search
-  const layers = Array.from({ length: sizes.layers }, (_, layer) => layer);
+  const crossed = session.inputNames.filter((name) => name.includes(".cross."));
 
   /** Token ids with <eos>; refuses what `Translator.encode` refuses. */
   function encode(text) {
@@ -75,9 +72,8 @@ export async function openTranslator(files, sizes, progress) {
   async function translate(text, { beam = 1, off = [], isStopped = () => false, onToken = () => {} } = {}) {
     const source = encode(text);
     const limit = Math.min(MAX_NEW_TOKENS, 2 * source.length + 20);
-    const encoded = await encoder.run({ source: wholes(source, [1, source.length]), gates: gatesOf(off, ["encoder-self"], sizes) });
-    const crossed = layers.flatMap((i) => ["keys", "values"].map((part) => `decoder.${i}.cross.${part}`)).map((name) => [name, encoded[name]]);
-    const feeds = { gates: gatesOf(off, ["decoder-self", "cross"], sizes), rows: wholes([0], [1]), ...Object.fromEntries(crossed) };
+    const encoded = await encoder.run({ source: wholes(source, [1, source.length]), gates: gatesOf(encoder, off, ["encoder-self"]) });
+    const feeds = { gates: gatesOf(session, off, ["decoder-self", "cross"]), rows: wholes([0], [1]), ...Object.fromEntries(crossed.map((name) => [name, encoded[name]])) };
     const tell = (ids) => onToken(tokenizer.decode(ids));
     const choose = (logits) => largest(logits, hidden);
     const found = beam === 1 ? await decoder.write([bos], feeds, { limit, end: eos, choose, isStopped, onToken: tell }) : await beamSearch(feeds, limit, beam, isStopped, tell);

@@ -4,10 +4,9 @@ import { decode, openClassifier } from "./classifier.js";
 import draw from "./components/drawing/main.js";
 import markup from "./components/drawing/view.js";
 import { element } from "./components/shared/elements.js";
-import { loadFile } from "./files.js";
 import { inputError } from "./model.js";
 import { showWhole, startPage } from "./model_page.js";
-import { readPage } from "./page.js";
+import { loadFile, readPage } from "./page.js";
 import { makeGroup } from "./view_source.js";
 
 const GROUP = "encoder-self";
@@ -61,14 +60,14 @@ async function open(name, progress) {
   if (!opened.has(name)) {
     const { files } = data.models[name];
     const pictures = Object.values(files.pictures).map((file) => loadFile(file)); // for a visit without a network
-    const [classifier] = await Promise.all([openClassifier({ ...data.start, ...files }, data.models[name], progress), ...pictures]);
+    const [classifier] = await Promise.all([openClassifier({ ...data.start, ...files }, data.models[name].pixels, progress), ...pictures]);
     opened.set(name, classifier);
   }
   return opened.get(name);
 }
 
 function groupsOf({ calls, seen }, { model }) {
-  const { revision, sizes: { grid: [rows, columns] } } = data.models[model];
+  const { revision, grid: [rows, columns] } = data.models[model];
   const tokens = ["[CLS]", ...Array.from({ length: rows * columns }, (_, i) => `${Math.floor(i / columns) + 1}, ${(i % columns) + 1}`)];
   const side = (label) => ({ tokens, words: null, label: data.labels[label] });
   const image = { pixels: seen, grid: [rows, columns], special: 1 };
@@ -113,7 +112,7 @@ const { writeAddress, run, fill: refill } = startPage(page, {
     const given = await picture(model, sample);
     return given && { given, classifier };
   },
-  compute: (_, { off }, { given, classifier }) => classifier.classify(given, off),
+  compute: (_loaded, _now, { off }, { given, classifier }) => classifier.classify(given, off),
 });
 
 const change = (changes) => () => {

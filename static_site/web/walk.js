@@ -11,13 +11,13 @@ import { openTranslator } from "./translator.js";
 
 const SHOWN = 8; // words of a choice
 const THUMBNAIL = 24;
+const ARRAYS = ["queries", "keys", "values", "outputs", "joined", "added", "state"]; // of an attention, that the graphs return
 const GROUPS = { "encoder self": "encoder-self", "decoder self": "decoder-self", "decoder cross": "cross" };
 const page = readPage();
 const { data, part } = page;
 const parentElement = part("walk").attachShadow({ mode: "open" });
 parentElement.innerHTML = markup;
 const now = { key: "", walk: null, before: null, off: [], at: "" };
-let translator = null;
 
 /** A head, "GROUP.LAYER.HEAD", as an edit of the walk, ["off", site, head]; and back. */
 function editOf(place) {
@@ -42,19 +42,16 @@ const { writeAddress, run } = startTextPage(page, {
   read: (valueOf) => ({ at: (valueOf("at") ?? "").slice(0, 80) }),
   entries: ({ at }) => [["at", at]],
   linked: ({ text, at, off }) => [["w-model", "translator"], ["w-text", text], ["walk-at", at], ["walk-edits", off.map((head) => editOf(head).join("_")).join("~")]],
-  async load(progress) {
-    translator = await openTranslator(data.files, data.sizes, progress);
-    return { translator, now };
-  },
-  async compute({ text }, { off = [], isStopped }) {
+  load: async (progress) => ({ translator: await openTranslator(data.files, progress), now }),
+  async compute({ translator }, { text }, { off = [], isStopped }) {
     const found = await translator.translate(text, { off, isStopped });
-    return found && walkOf(found, data.sizes, translator.nameOf);
+    return found && walkOf(found, translator.nameOf);
   },
   showRecorded: (bytes) => showWalk({ data: bytes, parentElement, setStateValue, setTriggerValue }),
   show(walk, whole, { text, off, at }) {
     Object.assign(now, { key: `${text} ${off}`, walk, before: off.length ? whole : null, off, at });
     const [, stack, block] = /^[a-z-]+\.([01])\.(\d)\./.exec(at) ?? [];
-    send([Number(stack ?? 0), Math.min(Number(block ?? 0), data.sizes.layers - 1)]);
+    send([Number(stack ?? 0), Math.min(Number(block ?? 0), walk.stacks[0].blocks.length - 1)]);
   },
 });
 
@@ -75,44 +72,32 @@ function setTriggerValue(name, { edit }) {
  * @param found as the translator gives it, with `outputs` of its graphs
  * @param nameOf the readable token of an id
  */
-export function walkOf(found, { layers, heads, size }, nameOf) {
-  const { outputs, outputs: { logits: { data: logits, dims: [, , vocab] } } } = found;
-  const sides = [["encoder", found.sourceTokens, { self: "encoder-self" }], ["decoder", found.decoderTokens, { self: "decoder-self", cross: "cross" }]];
-  const stacks = sides.map(([name, tokens, groups]) => {
-    const state = (key) => {
-      const { data: values, dims } = outputs[`${name}.${key}`];
-      return { shape: dims.slice(1), values };
+export function walkOf({ outputs, calls, target, sourceTokens, decoderTokens }, nameOf) {
+  const state = (name) => ({ shape: outputs[name].dims.slice(1), values: outputs[name].data });
+  const attentionOf = (site, call) => {
+    const arrays = Object.fromEntries(ARRAYS.map((part) => [part, state(`${site}.${part}`)]));
+    const { scores, weights } = attend(call);
+    const [heads, rows, columns] = [call.heads, arrays.queries.shape[1], arrays.keys.shape[1]];
+    const shape = [heads, rows, columns];
+    const allowed = Uint8Array.from(weights, (_, i) => Number(!call.causal || i % columns <= Math.floor(i / columns) % rows));
+    return {
+      site, crosses: site.endsWith("cross"), heads, key_heads: heads, rows, columns, masked: allowed.includes(0), ...arrays,
+      allowed: { shape, values: allowed }, scores: { shape, values: scores }, weights: { shape, values: weights },
     };
-    const attentionIn = (i) => ([part, group]) => {
-      const site = `${name}.${i}.${part}`;
-      return attentionOf(site, found.calls[group][i], { heads, size }, outputs[`${site}.values`].data, (key) => state(`${i}.${part}.${key}`));
-    };
-    const blocks = Array.from({ length: layers }, (_, i) => ({
-      input: state(i ? `${i - 1}.output` : "embedding"), attentions: Object.entries(groups).map(attentionIn(i)),
-      neurons: state(`${i}.neurons`), ffn: state(`${i}.ffn`), output: state(`${i}.output`),
-    }));
-    const [{ shape, values }, embedded] = [blocks[0].input, state("embedded")];
-    return { name, tokens, positions: { shape, values: values.map((value, i) => value - embedded.values[i]) }, embedded, blocks };
-  });
-  const given = (found.target.length + 1) >> 1;
-  const choices = found.target.map((chosen, row) => choiceOf(logits.subarray(row * vocab, (row + 1) * vocab), chosen, nameOf)).slice(given - 1);
-  return { stacks, choices, given };
-}
-
-function attentionOf(site, call, { heads, size }, values, state) {
-  const [rows, columns] = [call.queries, call.keys].map(({ length }) => length / heads / size);
-  const { scores, weights } = attend(call);
-  const joined = state("joined");
-  const outputs = new Float32Array(rows * heads * size);
-  for (let i = 0; i < rows * heads; i += 1) outputs.set(joined.values.subarray(i * size, (i + 1) * size), ((i % heads) * rows + Math.floor(i / heads)) * size);
-  const [ofRows, ofColumns, map] = [[heads, rows, size], [heads, columns, size], [heads, rows, columns]];
-  const allowed = Uint8Array.from(weights, (_, i) => Number(!call.causal || i % columns <= Math.floor(i / columns) % rows));
-  return {
-    site, crosses: site.endsWith("cross"), heads, key_heads: heads, rows, columns, masked: allowed.includes(0),
-    allowed: { shape: map, values: allowed }, queries: { shape: ofRows, values: call.queries }, keys: { shape: ofColumns, values: call.keys },
-    values: { shape: ofColumns, values }, scores: { shape: map, values: scores }, weights: { shape: map, values: weights },
-    outputs: { shape: ofRows, values: outputs }, joined, added: state("added"), state: state("state"),
   };
+  const stackOf = (name, tokens, kinds) => {
+    const blocks = calls[`${name}-self`].map((_, i) => ({
+      input: state(i ? `${name}.${i - 1}.output` : `${name}.embedding`),
+      attentions: kinds.map((kind) => attentionOf(`${name}.${i}.${kind}`, calls[GROUPS[`${name} ${kind}`]][i])),
+      neurons: state(`${name}.${i}.neurons`), ffn: state(`${name}.${i}.ffn`), output: state(`${name}.${i}.output`),
+    }));
+    return { name, tokens, positions: state(`${name}.positions`), embedded: state(`${name}.embedded`), blocks };
+  };
+  const stacks = [stackOf("encoder", sourceTokens, ["self"]), stackOf("decoder", decoderTokens, ["self", "cross"])];
+  const given = (target.length + 1) >> 1;
+  const { data: logits, dims: [, , vocab] } = outputs.logits;
+  const choices = target.map((chosen, row) => choiceOf(logits.subarray(row * vocab, (row + 1) * vocab), chosen, nameOf)).slice(given - 1);
+  return { stacks, choices, given };
 }
 
 /** The likeliest words after a token, the chosen one among them, and the probability of any. */

@@ -15,7 +15,6 @@ const page = readPage();
 const { data, words, part } = page;
 const form = part("form");
 const first = Object.fromEntries(NUMBERS.map((name) => [name, Number(form.elements[name].defaultValue)]));
-let writer = null;
 
 /** A number within the ends of its control, or its first value. */
 function numberOf(name, given) {
@@ -51,21 +50,18 @@ startTextPage(page, {
   read: (valueOf) => Object.fromEntries(NUMBERS.map((name) => [name, numberOf(name, valueOf(name))])),
   entries: changed,
   linked: (now) => [["start", now.text], ...changed(now)].map(([name, value]) => [`ml-${name}`, value]),
-  async load(progress) {
-    writer = await openWriter(data.files, data.sizes, progress);
-    return { model: writer };
-  },
-  compute: ({ text, new: newTokens, temperature, topk: topK, seed }, options) => writer.run(text, { newTokens, sampling: { temperature, topK, seed }, ...options }),
+  load: async (progress) => ({ model: await openWriter(data.files, data.room, progress) }),
+  compute: ({ model }, { text, new: newTokens, temperature, topk: topK, seed }, options) => model.run(text, { newTokens, sampling: { temperature, topK, seed }, ...options }),
   groupsOf, show,
 });
 
 /**
  * @param files as `loadModel` takes them, and the tokenizer's
- * @param sizes {layers, heads, keyHeads, size, room}
+ * @param room for so many tokens
  */
-async function openWriter(files, sizes, progress) {
+async function openWriter(files, room, progress) {
   const [{ writer }, tokenizer] = await Promise.all([loadModel(files, progress), openTokenizer(files.tokenizer)]);
-  const decoder = makeDecoder(writer, sizes);
+  const decoder = makeDecoder(writer);
   const end = tokenizer.id("</s>");
   const textOf = (ids) => tokenizer.decode(ids).replace(/^ +| +$/gu, "");
 
@@ -76,9 +72,9 @@ async function openWriter(files, sizes, progress) {
    * @returns null where it was stopped
    */
   async function run(text, { newTokens = 20, sampling = {}, off = [], isStopped = () => false, onToken = () => {} } = {}) {
-    const prompt = encodeText(tokenizer, text, sizes.room);
-    const feeds = { gates: gatesOf(off, [GROUP], sizes) };
-    const limit = Math.min(newTokens, sizes.room - prompt.length);
+    const prompt = encodeText(tokenizer, text, room);
+    const feeds = { gates: gatesOf(writer, off, [GROUP]) };
+    const limit = Math.min(newTokens, room - prompt.length);
     const found = await decoder.write(prompt, feeds, { limit, end, choose: chooser(sampling), isStopped, onToken: (ids) => onToken(textOf(ids)) });
     if (!found) return null;
     const ids = [...prompt, ...found.ids];

@@ -162,9 +162,8 @@ CALLS = ("queries", "keys", "values", "scores", "weights", "outputs", "joined", 
 OF_WALK = packing("""async ([text, heads, edits, blocks]) => {
   const { headerOf, walkOf } = await import(new URL("../walk.js", location));
   const page = JSON.parse(document.getElementById("data").textContent);
-  const { sizes } = page;
   const { translate, nameOf } = atlas.translator;
-  const walkWith = async (off) => walkOf(await translate(text, { off }), sizes, nameOf);
+  const walkWith = async (off) => walkOf(await translate(text, { off }), nameOf);
   const packed = (parts) => Object.fromEntries(Object.entries(parts).filter(([, part]) => part.values)
     .map(([name, { values }]) => [name, pack(values)]));
   const walk = await walkWith(heads);

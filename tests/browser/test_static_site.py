@@ -186,7 +186,7 @@ DIFFERENCES = """async () => {
   const { readRecorded } = await import(new URL("../model_page.js", location));
   const { attentionWeights } = await import(new URL("../attention.js", location));
   const data = JSON.parse(document.getElementById("data").textContent);
-  const { loadFile } = await import(new URL("../files.js", location));
+  const { loadFile } = await import(new URL("../page.js", location));
   const [one, other] = [readRecorded(new Uint8Array(await loadFile(data.recorded))), await COMPUTED];
   const farthest = (a, b) => a.reduce((most, value, i) => Math.max(most, Math.abs(value - b[i])), a.length - b.length);
   const ofCalls = Object.entries(other.calls).flatMap(([group, calls]) =>

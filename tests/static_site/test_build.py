@@ -220,9 +220,9 @@ def test_a_recording_holds_what_the_page_draws_at_each_value() -> None:
         (drawn,) = components(opened, "chart")
         assert base64.b64decode(recording.data[chart["data"]]) == drawn.bytes
         weights.append(decode_chart(drawn.bytes)["data"][0]["x"])
-        (checks,) = (part for part in frame if "fold" in part)
-        assert len(checks["parts"]) == 3
-        assert not any(":material/" in part["html"] or ":green[" in part["html"] for part in checks["parts"])
+        (checks,) = (part["parts"][1]["parts"] for part in frame if part.get("tag") == "details")
+        assert len(checks) == 3
+        assert not any(":material/" in part["html"] or ":green[" in part["html"] for part in checks)
     assert weights[0].max() > 0.9 > 0.5 > weights[1].max()
 
 
