@@ -9,7 +9,7 @@ from serving.process.background import background_lifespan
 from ui.app import index_page
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import self_test
-from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
+from ui.streamlit_internals.script_run import build_theme_once, forbid_address_lookup, read_options_without_lock
 
 
 def prepare() -> None:
@@ -23,6 +23,7 @@ def prepare() -> None:
 replace_unusable_home()
 forbid_address_lookup()
 read_options_without_lock()
+build_theme_once()
 for name in self_test.missing():
     log.warning("this version of Streamlit lacks a private name", name=name.path, without_it=name.without)
 app = st.App(

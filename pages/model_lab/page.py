@@ -72,7 +72,7 @@ with waiting:
     groups = map_groups(request, "model-lab", language)
 with above_maps:
     warn_of_weights(model)
-with menu():
+with menu.block():
     heads, off = choose_heads_off(chapter, card, request)
     contribution_kind = chapter.contributions_choice() if evaluate(request, shows_contributions) else ""
     other = read_second_inputs(chapter, offer, card, request, result)
@@ -105,7 +105,7 @@ with maps:
         with above_maps:
             speech(chapter, request, result, result.sound, view)
     if heads.sites:
-        with menu():
+        with menu.block():
             head_buttons(chapter, heads, groups, view, off)
     if result.patches:
         in_picture(chapter, request, result, view)

@@ -157,13 +157,17 @@ def sentence_and_maps() -> None:
             written = st.container(gap="xsmall", key="result")
             with st.container(width="content"):
                 broken = chapter.break_it("no-mask")
-                menu = heads_menu(chapter)
+                menu = heads_menu(chapter, "second", lazy=True)
         maps = st.container(key="stage")
     heads = HeadNames.of(result.trace)
-    with menu():
-        off = head_switches(chapter, heads)
-        contribution_kind = chapter.contributions_choice()
-        second, inputs = second_sentence(chapter, request, contribution_kind)
+    off: tuple[str, ...] = ()
+    second: tuple[MapGroup, ...] = ()
+    inputs, contribution_kind = ("", ""), chapter.contribution_kind()
+    if menu.is_drawn:
+        with menu.block():
+            off = head_switches(chapter, heads)
+            contribution_kind = chapter.contributions_choice()
+            second, inputs = second_sentence(chapter, request, contribution_kind)
     without = heads.read(off)
     with waiting:
         groups = translation_maps(request, current_language())
@@ -190,8 +194,9 @@ def sentence_and_maps() -> None:
                 on_cell=partial(open_pair, groups),
                 contribution_kind=contribution_kind,
             )
-            with menu():
-                head_buttons(chapter, heads, groups, view, off)
+            if menu.is_drawn:
+                with menu.block():
+                    head_buttons(chapter, heads, groups, view, off)
         chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
     drawn[:] = [Shown(request, result, heads, off, groups, view)]
 

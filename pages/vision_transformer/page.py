@@ -37,7 +37,7 @@ with chapter.card("main"):
     warn_of_weights(picture_inputs.request.model)
 
 names = HeadNames.of(picture_inputs.found.trace)
-with menu():
+with menu.block():
     off = head_switches(chapter, names)
     contribution_kind = chapter.contributions_choice()
 without = names.read(off)
@@ -62,7 +62,7 @@ view = chapter.attention_view(
     on_cell=partial(open_pair, groups),
     contribution_kind=contribution_kind,
 )
-with menu():
+with menu.block():
     head_buttons(chapter, names, groups, view, off)
 token = token_read(view)
 chapter.exercise("bag")

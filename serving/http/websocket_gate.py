@@ -200,7 +200,8 @@ class Connection:
             await self._send(message)
         finally:
             self._sending -= 1
-            self._changed.set()
+            if self._queue.waits:
+                self._changed.set()
 
     def end(self, code: int, why: str) -> None:
         """Close the socket with a code and a reason."""

@@ -13,7 +13,7 @@ import asyncio
 from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
-from typing import Any, ClassVar
+from typing import Any, ClassVar, cast
 
 import uvicorn.config
 from uvicorn.protocols.http.auto import AutoHTTPProtocol
@@ -92,6 +92,44 @@ class SlowReaderTimeout:
         super().connection_lost(error)  # type: ignore[misc]
 
 
+_TOGETHER = 0.001  # seconds within which what is sent goes out in one piece
+_MOST_TOGETHER = 2**16  # bytes
+
+
+class CombinedWrites:
+    """A transport that writes in one piece what is sent within a moment: a page sends dozens of short messages at once.
+
+    Each by itself would take a call of the system, and wake its reader.
+    """
+
+    def __init__(self, transport: asyncio.Transport) -> None:
+        self._transport, self._pieces, self._size = transport, list[bytes](), 0
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._transport, name)
+
+    def write(self, data: bytes) -> None:
+        if not self._pieces:
+            asyncio.get_running_loop().call_later(_TOGETHER, self.flush)
+        self._pieces.append(data)
+        self._size += len(data)
+        if self._size >= _MOST_TOGETHER:
+            self.flush()
+
+    def flush(self) -> None:
+        """Write everything; nothing where that was done before."""
+        pieces, self._pieces, self._size = self._pieces, [], 0
+        if pieces and not self._transport.is_closing():
+            self._transport.write(b"".join(pieces))
+
+    def close(self) -> None:
+        self.flush()
+        self._transport.close()
+
+    def get_write_buffer_size(self) -> int:
+        return self._transport.get_write_buffer_size() + self._size
+
+
 _SLICE = 1024  # bytes that are parsed at once: at most 170 frames, some milliseconds
 _BLOCK = 4096  # bytes that cost as much as a frame
 _LEAST_COST = 0.05  # of a slice, however small
@@ -115,6 +153,7 @@ class SocketWithLimits(SlowReaderTimeout, WebSocketsSansIOProtocol):
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         super().connection_made(transport)
+        self.transport = cast(asyncio.Transport, CombinedWrites(self.transport))
         if self.client is not None:
             self.client = unmapped(self.client[0]), self.client[1]
         self._deadline = asyncio.get_running_loop().call_later(Limits.head_seconds, self._check_handshake)

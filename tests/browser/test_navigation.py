@@ -19,7 +19,7 @@ EXISTING = all_chapters()[1:]
 
 def test_a_fresh_servers_first_visitor_may_follow_a_link_and_click_at_once(fresh_app_url: str, page: Page) -> None:
     page.goto(f"{fresh_app_url}/transformer")
-    page.get_by_role("button", name="I'm home.").click()
+    page.get_by_text("I'm home.", exact=True).click()
     expect(page.get_by_label("An English sentence")).to_have_value("I'm home.")
     expect(page.get_by_role("heading", name="Je suis chez moi.")).to_be_visible()
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
@@ -58,7 +58,7 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
         box.fill(text)
         box.press("Enter")
         page.wait_for_url(f"**/bahdanau?b-text={quote_plus(text)}*")
-    page.get_by_role("button", name="I'm home.").click()
+    page.get_by_text("I'm home.", exact=True).click()
     page.wait_for_url("**/bahdanau?b-text=I%27m+home*")
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="The Transformer").click()
     page.wait_for_url("**/transformer?t-text=*")  # the sentence came along, and one press goes back

@@ -165,7 +165,7 @@ def test_another_sentence_is_translated_on_a_phone(page: Page, app_url: str) -> 
 
 
 def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
-    """In messages as browsers get them: less than half of those of the page, and a third of their bytes."""
+    """In messages as browsers get them: at most 40, a quarter of what the whole page took, and a third of its bytes."""
 
     async def typed() -> tuple[Shown, list[Shown]]:
         async with visit(app_url, timezone="Europe/Paris") as visitor:
@@ -179,7 +179,7 @@ def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
     for answer in answers:
         assert not answer.failed
         assert len(answer.views) == 1
-        assert answer.messages < opened.messages / 2
+        assert answer.messages <= 40
         assert answer.size < opened.size / 3
 
 

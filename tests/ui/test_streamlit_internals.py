@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from copy import copy
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -16,6 +17,8 @@ import pytest
 import streamlit as st
 from streamlit import config, net_util
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner import get_script_run_ctx
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
@@ -27,7 +30,7 @@ from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import front_end, self_test
 from ui.streamlit_internals.batched_messages import MessageBatch
-from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
+from ui.streamlit_internals.script_run import build_theme_once, forbid_address_lookup, read_options_without_lock
 from viz_core.runtime.packages import PrivateName, exists, missing
 
 FOLDER = Path(self_test.__file__).parent
@@ -285,6 +288,28 @@ def test_options_are_read_while_another_session_has_their_lock(monkeypatch: pyte
     assert found == [st.get_option("client.toolbarMode")]
     with pytest.raises(RuntimeError, match="not defined"):
         config.get_option("client.noSuchOption")
+
+
+def theme() -> CustomThemeConfig:
+    """The theme as a session builds it: some sections, one without an option, lie in another."""
+    message = CustomThemeConfig()
+    for section, part in (("theme", message), ("theme.dark", message.dark), ("theme.sidebar", message.sidebar)):
+        app_session._populate_theme_msg(part, section)
+    return message
+
+
+def test_the_theme_is_built_once_and_again_where_its_options_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    expected, sections = theme(), list[str]()
+    build = app_session._populate_theme_msg
+    monkeypatch.setattr(
+        app_session, "_populate_theme_msg", lambda part, section: sections.append(section) or build(part, section)
+    )
+    build_theme_once()
+    assert [theme(), theme()] == [expected, expected]
+    assert sections == ["theme", "theme.dark", "theme.sidebar"]
+    monkeypatch.setattr(config, "_config_options", {name: copy(it) for name, it in config._config_options.items()})
+    config._config_options["theme.baseFontSize"].set_value(expected.base_font_size + 1, "a test")
+    assert theme().base_font_size == expected.base_font_size + 1
 
 
 def _reruns_three_times() -> None:

@@ -29,7 +29,7 @@ from serving.uvicorn_internals.self_test import require_names
 from ui.app import index_page
 from ui.app.middleware import announce_restart, hosted_middleware, session_cleanup, show_error
 from ui.compute.slots import metrics, slots
-from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
+from ui.streamlit_internals.script_run import build_theme_once, forbid_address_lookup, read_options_without_lock
 from ui.streamlit_internals.self_test import missing as missing_in_streamlit
 from ui.streamlit_internals.sessions import session_bytes, session_count
 
@@ -41,6 +41,7 @@ def run() -> None:
     require_names([*missing_in_streamlit(), *missing_in_uvicorn()])
     forbid_address_lookup()
     read_options_without_lock()
+    build_theme_once()
     for name in unknown_settings():
         log.warning("unknown setting", name=name)
     allowed = hosted_settings(_option("server.port"), _option("server.enableXsrfProtection"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager
 
 import numpy as np
 import plotly.graph_objects as go
@@ -17,6 +16,7 @@ from ui.text.head_names import HeadNames, head_name, head_title, layer_name
 from ui.text.numbers import localised, series
 from ui.text.words import Words, current_language
 from ui.widgets import traces
+from ui.widgets.controls import Menu
 from ui.widgets.figure_style import lay_out
 from viz_core.pretrained.bleu import paired_bootstrap
 from viz_core.trace import HeadsOff
@@ -31,9 +31,15 @@ def head_switches(chapter: Chapter, heads: HeadNames) -> tuple[str, ...]:
     return tuple(chapter.controls.multiselect("without", heads.every, [], labels=head_title))
 
 
-def heads_menu(chapter: Chapter) -> Callable[[], AbstractContextManager[None]]:
-    """Draw a popover for what changes the maps of a page; return a function that opens a block in it."""
-    return chapter.controls.menu(chapter.common("heads-menu"), ":material/toggle_off:")
+def heads_menu(chapter: Chapter, *others: str, lazy: bool = False) -> Menu:
+    """Draw a popover for what changes the maps of a page.
+
+    Args:
+        others: texts that it has beside `head_switches` and `Chapter.contributions_choice`.
+        lazy: draw its controls once it is open.
+    """
+    defaults = {"without": [], "quantity": "weights"} | dict.fromkeys(others, "")
+    return chapter.controls.menu(chapter.common("heads-menu"), ":material/toggle_off:", defaults if lazy else None)
 
 
 def name_heads(off: Sequence[str]) -> str:

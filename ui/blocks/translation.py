@@ -74,22 +74,32 @@ BEAMS = {"greedy": 1, "beam 4": 4}
 def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
     """Draw a text input, sample sentences and the choice of search; return what is chosen. The URL holds it."""
     words = load_words("translation")
-    key = chapter.controls.key("text")
     with st.container(key="ask", gap="small"):
         with st.container(horizontal=True, vertical_alignment="bottom"):
             text = shared_text_input(chapter.controls, "text", sentence("cat"), words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
             search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
-        with st.container(horizontal=True, vertical_alignment="bottom", key="presets"):
-            for sample in sentences():
-                st.button(
-                    words(f"preset.{sample.id}"),
-                    key=chapter.controls.key(f"preset-{sample.id}"),
-                    type="primary" if text == sample.english else "secondary",
-                    on_click=set_text,
-                    args=(key, sample.english),
-                )
+        _presets(chapter, text, words)
     return sentence_request(model, text, BEAMS[search])
+
+
+def _presets(chapter: Chapter, text: str, words: Words) -> None:
+    """Draw the sample sentences; the one that the text is, is lit."""
+    key, english = chapter.controls.key("preset"), {sample.id: sample.english for sample in sentences()}
+
+    def choose() -> None:
+        set_text(chapter.controls.key("text"), english[st.session_state[key]])
+
+    st.session_state[key] = next((name for name, sentence in english.items() if sentence == text), None)
+    st.radio(
+        words("presets"),
+        english,
+        format_func=lambda name: words(f"preset.{name}"),
+        key=key,
+        on_change=choose,
+        horizontal=True,
+        label_visibility="collapsed",
+    )
 
 
 def translate(chapter: Chapter, request: TranslationRequest) -> Translation | None:

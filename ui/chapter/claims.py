@@ -104,12 +104,11 @@ class Claims(Content):
             icon = f":material/{'close' if failing else 'check' if len(known) == len(row) else 'more_horiz'}:"
             label = self.common(verdict, count=len(row), failing=failing)
             key = f"checks-{name}-fail" if failing else f"checks-{name}"  # under the old key it keeps its state
-            with (
-                st.expander(label, expanded=failing > 0, icon=icon, key=key),
-                st.container(horizontal=True, gap="xsmall", key=name),
-            ):
-                for each, number in zip(row, numbers, strict=True):
-                    (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
+            place = st.expander(label, expanded=failing > 0, icon=icon, key=key)
+            if measure or failing:  # until then it is closed, and opening it brings the numbers
+                with place, st.container(horizontal=True, gap="xsmall", key=name):
+                    for each, number in zip(row, numbers, strict=True):
+                        (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
 
         with self._above_figure or nullcontext():
             if any(claim.is_deferred for claim in row):

@@ -13,7 +13,8 @@ from streamlit import config, net_util
 from streamlit.elements.lib.mutable_tab_container import TabContainer
 from streamlit.errors import StreamlitInvalidLayoutContextError
 from streamlit.navigation.page import StreamlitPage
-from streamlit.runtime import exists
+from streamlit.proto.NewSession_pb2 import CustomThemeConfig
+from streamlit.runtime import app_session, exists
 from streamlit.runtime.scriptrunner import StopException, add_script_run_ctx, get_script_run_ctx
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY
 
@@ -119,3 +120,23 @@ def read_options_without_lock() -> None:
 
     if works("script_run"):
         config.get_option = get_option
+
+
+def build_theme_once() -> None:
+    """Have Streamlit build the theme, which it sends with every run, only where its options have changed.
+
+    It would read all options for each of six sections.
+    """
+    build, built = app_session._populate_theme_msg, dict[str, tuple[object, CustomThemeConfig]]()
+
+    def populate(msg: CustomThemeConfig, section: str = "theme") -> None:
+        options = config.get_config_options()
+        if section not in built or built[section][0] is not options:
+            theme = CustomThemeConfig()
+            build(theme, section)
+            built[section] = options, theme
+        if built[section][1].ListFields():  # merging nothing would say that the section is there
+            msg.MergeFrom(built[section][1])
+
+    if works("script_run"):
+        app_session._populate_theme_msg = populate

@@ -38,6 +38,7 @@ PRIVATE_NAMES = (
     PrivateName(f"{_RUN}.parallel_coordinator", "script_run", "words are looked up more slowly"),
     PrivateName(f"{_RUN}.has_script_started", "script_run", "words are looked up more slowly"),
     PrivateName("streamlit.config:get_config_options", "script_run", "sessions wait for each other at every message"),
+    PrivateName("streamlit.runtime.app_session:_populate_theme_msg", "script_run", "every run builds the theme anew"),
     PrivateName(f"{_RUN}.is_history_navigation", "script_run", "Back does not restore choices"),
     PrivateName(
         "streamlit.runtime.scriptrunner:add_script_run_ctx", "script_run", "slow work cannot draw its progress"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
@@ -20,6 +20,18 @@ from ui.widgets.sidebar import Sharing
 Option = TypeVar("Option")
 Value = TypeVar("Value")
 _MAX_IN_URL = 4000  # characters; servers refuse URLs of a few times this length
+
+
+class Menu(NamedTuple):
+    """A popover of controls.
+
+    Attributes:
+        block: opens a block in it, for `with`, as often as needed.
+        is_drawn: whether its controls are to be drawn; else all have their defaults.
+    """
+
+    block: Callable[[], AbstractContextManager[None]]
+    is_drawn: bool
 
 
 class Controls:
@@ -71,21 +83,31 @@ class Controls:
     @contextmanager
     def more(self) -> Iterator[None]:
         """Draw a popover for advanced controls; notes about the URL are below it, not inside."""
-        with self.menu(self.common("more"), ":material/tune:")():
+        with self.menu(self.common("more"), ":material/tune:").block():
             yield
 
-    def menu(self, label: str, icon: str) -> Callable[[], AbstractContextManager[None]]:
-        """Draw a popover; return a function that opens a block in it, as often as needed, for `with`."""
-        inside, notes = st.popover(label, icon=icon).container(), st.container()
+    def menu(self, label: str, icon: str, defaults: Mapping[str, object] | None = None) -> Menu:
+        """Draw a popover.
+
+        Args:
+            defaults: values of all its controls, if those are drawn only while it is open or another value is set.
+        """
+        lazy = defaults is not None and st.context.timezone is not None  # a browser sends it; tests see all controls
+        popover = st.popover(label, icon=icon, key=self.key("menu"), on_change="rerun" if lazy else "ignore")
+        is_drawn = not lazy or bool(popover.open)
+        for name, default in (defaults or {}).items():
+            key = self.key(name)
+            is_drawn |= key in st.query_params or st.session_state.get(key, default) != default
+        notes = st.container() if is_drawn else None
 
         @contextmanager
         def block() -> Iterator[None]:
             self._notes = notes
-            with inside:
+            with popover:
                 yield
             self._notes = None
 
-        return block
+        return Menu(block, is_drawn)
 
     def choice(
         self, name: str, options: Sequence[Option], default: Option, labels: Mapping[Option, str] | None = None

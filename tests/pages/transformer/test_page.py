@@ -56,7 +56,7 @@ def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Transla
 
 def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
-    app.button(key="t-preset-home").click().run()
+    app.radio(key="t-preset").set_value("home").run()
     result = translator.translate("I'm home.")
     reference = "Je suis chez moi."
     assert f"**{book_bleu(result.text.lower().split(), reference.lower().split()):.3f}**" in texts(app)

@@ -16,7 +16,7 @@ import uvicorn
 from websockets.asyncio.client import connect
 from websockets.exceptions import ConnectionClosed
 
-from serving.uvicorn_internals.limits import HttpWithTimeouts, Limits, SocketWithLimits
+from serving.uvicorn_internals.limits import CombinedWrites, HttpWithTimeouts, Limits, SocketWithLimits
 from tests.attacks.over_http import BINARY, PING, PONG, frame, handshake
 from tests.serving.http.sockets import asynchronous
 from tests.serving.uvicorn_internals.conftest import TIMEOUT, ended, on_a_server
@@ -313,3 +313,43 @@ async def test_a_socket_on_ipv6_sees_an_address_of_ipv4(server: uvicorn.Server, 
     assert connection.client[0] == "127.0.0.1"
     writer.transport.abort()
     await ended(server)
+
+
+class Written(asyncio.Transport):
+    """Where a page's messages go."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.pieces: list[bytes] = []
+
+    def write(self, data: bytes) -> None:
+        self.pieces.append(data)
+
+    def close(self) -> None:
+        self.pieces.append(b"closed")
+
+    def is_closing(self) -> bool:
+        return b"closed" in self.pieces
+
+    def get_write_buffer_size(self) -> int:
+        return 0
+
+
+@asynchronous
+async def test_messages_of_a_moment_go_out_in_one_piece_and_before_the_end() -> None:
+    written = Written()
+    together = CombinedWrites(written)
+    for data in (b"a", b"b", b"c"):
+        together.write(data)
+    assert (written.pieces, together.get_write_buffer_size()) == ([], 3)
+    while not written.pieces:
+        await asyncio.sleep(0)
+    assert written.pieces == [b"abc"]
+    large = bytes(2**16)
+    together.write(large)
+    assert written.pieces[1:] == [large], "a large one does not wait"
+    together.write(b"d")
+    together.close()
+    together.write(b"e")
+    together.flush()
+    assert written.pieces[2:] == [b"d", b"closed"]
