@@ -90,7 +90,8 @@ def index_page(name: str) -> str:
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
-        lines += [f'<link rel="preload" as="script" href="./{address}" data-read>']
+        read = " data-read" if entry.components[0] == "chart" else ""
+        lines += [f'<link rel="preload" as="script" href="./{address}"{read}>']
     gone = {language: load_words("common", language).group("refused")["restarting"] for language in languages()}
     lines += [READ_LATER, SERVER_GONE.replace("SENTENCES", json.dumps(gone).replace("<", "\\u003c"))]
     # In the body: Streamlit adds its styles to the head, and of two equally specific ones the later counts.
