@@ -209,9 +209,10 @@ def broken(page: Page) -> list[str]:
 
 def test_a_browser_follows_an_import_over_several_lines(page: Page) -> None:
     sources = {
-        "x/main.js": 'import {\n  one,\n  two as b,\n} from "../shared/b.js";\nexport default () => one + b;\n',
-        "shared/b.js": 'export { one } from "./c.js";\nexport const two = 2;\n',
-        "shared/c.js": "export const one = 1;\n",
+        "x/main.js": 'import {\n  one,\n  two as b,\n} from "../shared/b.js";\nexport default () => one + b();\n',
+        "shared/b.js": 'import { half as c } from "./c.js";\nexport const one = 2 * c;\n'
+        "export function two() { return 2; }\n",
+        "shared/c.js": "export const half = 0.5;\n",
     }
     assert page.evaluate(f"(async () => ({link_modules(sources, 'x/main.js')})())()") == 3
 

@@ -2,8 +2,7 @@
 
 A component is a folder of assets/components: view.html, which begins with its style (a long one is in style.css),
 main.js and the modules it imports. In a file, a notebook and a Streamlit component no server answers imports of
-modules. So all modules of a component come as texts within one script, and a dozen lines of JavaScript give each an
-address (`blob:`) before it is imported.
+modules. So all modules of a component come within one script, each as a function that returns what it exports.
 
 Numbers come as one sequence of bytes, which assets/components/shared/mount.js reads:
 
@@ -21,6 +20,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
+from posixpath import dirname, normpath
 from typing import Any
 
 import numpy as np
@@ -29,17 +29,8 @@ from viz_core.runtime.assets import ASSETS, reading
 
 COMPONENTS = ASSETS / "components"
 _STYLE_IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
-_LOADER = r"""(async (sources, entry) => {
-  const urls = {};
-  const urlOf = (path) => (urls[path] ??= URL.createObjectURL(new Blob([linked(path)], { type: "text/javascript" })));
-  const imports = /^((?:import|export)\s[\w\s{},*$]*?from )"([^"]+)";$/gm;
-  const linked = (path) => sources[path].replace(imports, (_, names, target) =>
-    `${names}"${urlOf(new URL(target, `https://components/${path}`).pathname.slice(1))}";`
-  ) + `\n//# sourceURL=${path}`;
-  const { default: exported } = await import(urlOf(entry));
-  Object.values(urls).forEach(URL.revokeObjectURL);
-  return exported;
-})"""
+_IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";$', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:default |((?:async function|function|class|const) (\w+)))", re.MULTILINE)
 
 
 @dataclass(frozen=True)
@@ -76,12 +67,37 @@ def module_sources(name: str) -> dict[str, str]:
 def link_modules(sources: Mapping[str, str], entry: str) -> str:
     """Return a JavaScript expression whose value is what the entry module exports by default.
 
-    Imports are written `import NAMES from "./file.js";`, as the loader follows them.
+    Raises:
+        ValueError: if modules import each other in a circle, one is missing, the entry exports nothing by default, or
+            an import or export is written otherwise than `import { NAME, NAME as NAME } from "./file.js";`,
+            `export default` and `export function`, `class` or `const` with a name.
     """
-    if "\nexport default " not in sources[entry]:
+    linked: dict[str, str] = {}
+
+    def link(path: str, importers: tuple[str, ...] = ()) -> None:
+        if path in importers or path not in sources:
+            raise ValueError(f"{path}: expected a module that imports none of its importers, {' > '.join(importers)}")
+        if path in linked:
+            return
+
+        def bound(found: re.Match[str]) -> str:
+            target = normpath(f"{dirname(path)}/{found[2]}")
+            link(target, (*importers, path))
+            return f"const {{{found[1].replace(' as ', ': ')}}} = modules[{json.dumps(target)}];"
+
+        code = _IMPORT.sub(bound, sources[path])
+        names = [found[2] or "default: $default" for found in _EXPORT.finditer(code)]
+        code = _EXPORT.sub(lambda found: found[1] or "const $default = ", code)
+        if re.search(r"^(?:import|export)\b", code, re.MULTILINE):
+            raise ValueError(f"{path}: expected imports and exports by name, a statement each")
+        linked[path] = f"modules[{json.dumps(path)}] = (() => {{\n{code}return {{ {', '.join(names)} }};\n}})();\n"
+
+    link(entry)
+    if "$default" not in linked[entry]:
         raise ValueError(f"{entry}: expected a default export, got none")
-    for_script = json.dumps(dict(sources), ensure_ascii=False).replace("</", "<\\/").replace("<!--", "<\\!--")
-    return f"await {_LOADER}({for_script}, {json.dumps(entry)})"
+    modules = "".join(linked.values())
+    code = f"(() => {{\nconst modules = {{}};\n{modules}return modules[{json.dumps(entry)}].default;\n}})()"
+    return code.replace("</script", "<\\/script").replace("<!--", "<\\!--")
 
 
 class Sections:

@@ -16,7 +16,7 @@ from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, read_requests
 from viz_core.hub.attention import attention_forward
 from viz_core.trace import record, record_weights
-from viz_core.view.components import COMPONENTS, WORD_NAMES, module_sources, read_component
+from viz_core.view.components import COMPONENTS, WORD_NAMES, link_modules, read_component
 from viz_core.view.computed_maps import TILE
 from viz_core.view.grouping import group_calls
 from viz_core.view.map_group import MapGroup
@@ -252,13 +252,30 @@ ENTRIES = [f"{path.parent.name}/main.js" for path in sorted(COMPONENTS.glob("*/m
 
 
 @pytest.mark.parametrize("entry", ENTRIES)
-def test_a_component_carries_its_sources_in_a_form_that_a_page_can_hold(entry: str) -> None:
+def test_a_component_is_one_script_that_a_page_can_hold(entry: str) -> None:
     name, _, file = entry.partition("/")
     show = read_component(name, file).show
-    assert not re.search(r"</|<!--", show)
-    sources, _ = json.JSONDecoder().raw_decode(show[show.index('({"') + 1 :].replace("<\\!--", "<!--"))
-    assert sources == module_sources(name)
-    assert show.endswith(f', "{entry}")')
+    assert not re.search(r"</script|<!--|^(?:import|export)\b", show, re.MULTILINE)
+    assert show.endswith(f'modules["{entry}"].default;\n}})()')
+
+
+@pytest.mark.parametrize(
+    "sources",
+    [
+        {"x/main.js": "export const a = 1;\n"},
+        {"x/main.js": 'import * as b from "./b.js";\nexport default b;\n', "x/b.js": "export const b = 1;\n"},
+        {"x/main.js": 'import { b } from "./c.js";\nexport default b;\n'},
+        {"x/main.js": 'import { b } from "./b.js";\nexport default b;\n', "x/b.js": "const b = 1;\nexport { b };\n"},
+        {
+            "x/main.js": 'import { b } from "./b.js";\nexport default b;\n',
+            "x/b.js": 'import { c } from "./c.js";\nexport const b = c;\n',
+            "x/c.js": 'import { b } from "./b.js";\nexport const c = () => b;\n',
+        },
+    ],
+)
+def test_modules_that_cannot_be_linked_are_refused(sources: dict[str, str]) -> None:
+    with pytest.raises(ValueError, match=r"^x/\w+\.js: expected "):
+        link_modules(sources, "x/main.js")
 
 
 def test_every_module_is_an_entry_or_imported_by_another() -> None:

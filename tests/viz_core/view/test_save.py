@@ -197,7 +197,7 @@ def test_a_page_holds_every_map_and_asks_for_nothing():
             assert torch.equal(sent, group.calls[layer].weights(head=head)[0])
     assert not re.findall(r"""(?:src|href)\s*=\s*["']?(?:https?:)?//""", page)
     loads = re.findall(r"^import\b|import\s*\(.*|fetch\s*\(|@import", page, flags=re.MULTILINE)
-    assert loads == ["import(urlOf(entry));"]  # of a text in the page
+    assert loads == []
 
 
 @pytest.mark.attack("exports")
