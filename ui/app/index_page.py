@@ -1,7 +1,7 @@
 """The page that a browser loads first: Streamlit's own, with preload links for what home or a chapter will need.
 
 Without them a browser requests a page's scripts one after the other, each once what stands before it is drawn; and
-plotly.js, which takes longer to parse than all else, is parsed while the server works.
+plotly.js, which takes longer to parse than all else, is parsed while the server works, where the first picture needs it.
 """
 
 from __future__ import annotations
@@ -89,9 +89,10 @@ def index_page(name: str) -> str:
     lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE, NOTHING_JUMPS]
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
-    for address in _addresses([PLOTLY] if entry and "chart" in entry.components else []):
+    if entry and "chart" in entry.components:
+        # Read before the page's picture is there only if that is a chart: it takes as long as half a picture.
         read = " data-read" if entry.components[0] == "chart" else ""
-        lines += [f'<link rel="preload" as="script" href="./{address}"{read}>']
+        lines += [f'<link rel="preload" as="script" href="./{each}"{read}>' for each in _addresses([PLOTLY])]
     gone = {language: load_words("common", language).group("refused")["restarting"] for language in languages()}
     lines += [READ_LATER, SERVER_GONE.replace("SENTENCES", json.dumps(gone).replace("<", "\\u003c"))]
     # In the body: Streamlit adds its styles to the head, and of two equally specific ones the later counts.
