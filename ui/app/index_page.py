@@ -1,7 +1,7 @@
 """The page that a browser loads first: Streamlit's own, with preload links for what home or a chapter will need.
 
 Without them a browser requests a page's scripts one after the other, each once what stands before it is drawn; and
-plotly.js, which takes longer to parse than all else, is parsed while the server works, where the first picture needs it.
+plotly.js, which takes longer to parse than all else, is parsed while the server works if the first picture needs it.
 """
 
 from __future__ import annotations
