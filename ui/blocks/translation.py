@@ -99,6 +99,7 @@ def _presets(chapter: Chapter, text: str, words: Words) -> None:
         on_change=choose,
         horizontal=True,
         label_visibility="collapsed",
+        width="stretch",
     )
 
 

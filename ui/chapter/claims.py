@@ -56,11 +56,15 @@ class Claim:
         verdict = f"{common('holds' if holds else 'fails')} {common(f'measured.{self.kind}', **values)}"
         self._badge(f"{mark} {self.statement} {common(f'badge.{self.kind}', **values)}", verdict, fails=not holds)
 
+    def pending(self, common: Words) -> str:
+        """Return the text of the badge without its number."""
+        values = {"measured": _UNKNOWN, "limit": f"{self.limit:.2g}"}
+        return f":gray[:material/more_horiz:] {self.statement} {common(f'badge.{self.kind}', **values)}"
+
     def draw_pending(self, common: Words) -> None:
         """Draw the badge without its number."""
-        values = {"measured": _UNKNOWN, "limit": f"{self.limit:.2g}"}
-        hint = common(f"measured.{self.kind}", measured="…", limit=values["limit"])
-        self._badge(f":gray[:material/more_horiz:] {self.statement} {common(f'badge.{self.kind}', **values)}", hint)
+        hint = common(f"measured.{self.kind}", measured="…", limit=f"{self.limit:.2g}")
+        self._badge(self.pending(common), hint)
 
     def _badge(self, text: str, hint: str, fails: bool = False) -> None:
         with st.container(key=f"{self.key}-fails" if fails else self.key, width="content"):
@@ -105,10 +109,12 @@ class Claims(Content):
             label = self.common(verdict, count=len(row), failing=failing)
             key = f"checks-{name}-fail" if failing else f"checks-{name}"  # under the old key it keeps its state
             place = st.expander(label, expanded=failing > 0, icon=icon, key=key)
-            if measure or failing:  # until then it is closed, and opening it brings the numbers
-                with place, st.container(horizontal=True, gap="xsmall", key=name):
-                    for each, number in zip(row, numbers, strict=True):
-                        (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
+            if not measure and not failing:  # it is closed, and opening it brings the numbers
+                place.markdown("  \n".join(each.pending(self.common) for each in row))
+                return
+            with place, st.container(horizontal=True, gap="xsmall", key=name):
+                for each, number in zip(row, numbers, strict=True):
+                    (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
 
         with self._above_figure or nullcontext():
             if any(claim.is_deferred for claim in row):

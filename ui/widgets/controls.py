@@ -93,7 +93,9 @@ class Controls:
             defaults: values of all its controls, if those are drawn only while it is open or another value is set.
         """
         lazy = defaults is not None and st.context.timezone is not None  # a browser sends it; tests see all controls
-        popover = st.popover(label, icon=icon, key=self.key("menu"), on_change="rerun" if lazy else "ignore")
+        popover = st.popover(
+            label, icon=icon, key=self.key("menu") if lazy else None, on_change="rerun" if lazy else "ignore"
+        )
         is_drawn = not lazy or bool(popover.open)
         for name, default in (defaults or {}).items():
             key = self.key(name)
