@@ -2,7 +2,8 @@
 
 encoder   source (1, n), gates -> the queries and keys of each encoder layer, and the keys and values that each
           decoder layer attends to
-decoder   tokens (b, t), gates, rows, keys and values so far -> logits, queries, and keys and values with these t steps
+decoder   tokens (b, t), gates, rows, keys and values so far -> logits, log p, queries, and keys and values with these t
+          steps
 
 Both also return the states of each layer, which the page of the walk shows.
 
@@ -75,7 +76,7 @@ class DecoderGraph(nn.Module):
     def forward(
         self, tokens: Tensor, gates: Tensor, rows: Tensor, past: list[Tensor], crossed: list[Tensor]
     ) -> dict[str, Tensor]:
-        """Return logits (b, t, vocab), each layer's own queries, keys, values and queries of cross-attention, states.
+        """Return logits and log p (b, t, vocab), each layer's own queries, keys, values and cross-queries, and states.
 
         Args:
             gates: (2, layers, heads), of self- and cross-attention.
@@ -104,7 +105,7 @@ class DecoderGraph(nn.Module):
         for i in range(len(blocks)):
             keys_values = state.caches[i].own
             found |= {f"decoder.{i}.self.keys": keys_values.keys, f"decoder.{i}.self.values": keys_values.values}
-        return {"logits": logits, **found}
+        return {"logits": logits, "log_p": logits.log_softmax(dim=-1), **found}
 
 
 def _modules_of(name: str, block: Any, **attentions: tuple[MultiHeadAttention, nn.Module]) -> dict[str, nn.Module]:

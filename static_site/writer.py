@@ -1,7 +1,7 @@
 """The page of the shipped writer, a small Llama, and its ONNX graph, which also returns queries and keys.
 
-    writer    tokens (1, t), gates, keys and values so far -> logits, and of each layer the queries, and keys and values
-              with these t steps
+    writer    tokens (1, t), gates, keys and values so far -> logits, log p, and of each layer the queries, and keys and
+              values with these t steps
 
 Queries and keys are returned after their rotation (Su 2021), so that q k^T / sqrt(d) is the score. Each key head serves
 heads / key heads neighbouring heads of queries (Ainslie 2023).
@@ -34,11 +34,11 @@ class WriterGraph(nn.Module):
         self.network = network
 
     def forward(self, tokens: Tensor, gates: Tensor, past: list[Tensor]) -> dict[str, Tensor]:
-        """Return logits (1, t, vocab), and of each layer queries (1, heads, t, d), keys, values (1, key heads, n, d).
+        """Return logits and log p (1, t, vocab), and each layer's queries (1, heads, t, d), keys and values.
 
         Args:
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
-            past: keys and values (1, key heads, p, d) of each layer so far; n = p + t.
+            past: keys and values (1, key heads, p, d) of each layer so far; those returned are of n = p + t.
         """
         from transformers import DynamicCache
         from transformers.models.llama.modeling_llama import apply_rotary_pos_emb
@@ -56,7 +56,7 @@ class WriterGraph(nn.Module):
         for site, cached in zip(layers, cache.layers, strict=True):
             queries, _ = apply_rotary_pos_emb(found[f"{site}.queries"], found[f"{site}.queries"], cos, sin)
             found |= {f"{site}.queries": queries, f"{site}.keys": cached.keys, f"{site}.values": cached.values}
-        return {"logits": logits, **found}
+        return {"logits": logits, "log_p": logits.log_softmax(dim=-1), **found}
 
 
 def export_writer(network: Any) -> tuple[dict[str, bytes], WeightStore]:

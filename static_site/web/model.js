@@ -73,6 +73,12 @@ export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
 export const bytes = (values, dims) => new ort.Tensor("uint8", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
 
+/** The last axis of a tensor, for each place of the others: the numbers of a vocabulary for each token. */
+export function rowsOf({ data, dims }) {
+  const length = dims.at(-1);
+  return Array.from({ length: data.length / length }, (_, row) => data.subarray(row * length, (row + 1) * length));
+}
+
 /** An input that is refused; its message is the name of the sentence that says why. */
 export const inputError = (sentence, values = {}) => Object.assign(new Error(sentence), { name: "InputError", values });
 
@@ -90,7 +96,7 @@ export function makeDecoder(session) {
 
   /** One call: tokens of each row, after what is in `past`; all outputs with `whole`, else what the next step needs. */
   const step = (rows, past, feeds, whole = false) =>
-    session.run({ tokens: wholes(rows.flat(), [rows.length, rows[0].length]), ...past, ...feeds }, whole ? session.outputNames : ["logits", ...parts.map(([, name]) => name)]);
+    session.run({ tokens: wholes(rows.flat(), [rows.length, rows[0].length]), ...past, ...feeds }, whole ? session.outputNames : ["logits", "log_p", ...parts.map(([, name]) => name)]);
 
   /** Tokens that `choose` takes after a prompt, until `end` or so many, with the logits of each; null where it was stopped. */
   async function write(prompt, feeds, { limit, end, choose, isStopped, onToken }) {
@@ -99,7 +105,7 @@ export function makeDecoder(session) {
     while (ids.length < limit && ids.at(-1) !== end) {
       const made = await step([next], past, feeds);
       if (isStopped()) return null;
-      logits.push(made.logits.data.slice(-made.logits.dims[2]));
+      logits.push(rowsOf(made.logits).at(-1));
       ids.push(choose(logits.at(-1)));
       [past, next] = [pastOf(made), [ids.at(-1)]];
       onToken(ids);
@@ -111,12 +117,11 @@ export function makeDecoder(session) {
   /** One pass over all of a text, of which `found` was written from the logits of `start` on, and how far those of the cache are off. */
   async function reread(ids, start, found, feeds) {
     const made = await step([ids], noPast(), feeds, true);
-    const [, , vocab] = made.logits.dims;
-    const rows = found.ids.map((_, i) => made.logits.data.subarray((start + i) * vocab, (start + i + 1) * vocab));
+    const [rows, logP] = [made.logits, made.log_p].map((each) => rowsOf(each).slice(start));
     const offBy = (logits, other) => logits.reduce((most, value, i) => Math.max(most, Math.abs(value - other[i])), 0);
     return {
-      made, logProbability: rows.reduce((sum, logits, i) => sum + logProbability(logits, found.ids[i]), 0),
-      cacheError: Math.max(0, ...rows.map((logits, i) => offBy(logits, found.logits[i]))),
+      made, logProbability: found.ids.reduce((sum, id, i) => sum + logP[i][id], 0),
+      cacheError: Math.max(0, ...found.logits.map((logits, i) => offBy(logits, rows[i]))),
     };
   }
 
@@ -131,17 +136,6 @@ export function largest(values, without = []) {
   }
   return best;
 }
-
-/** log sum exp of all but those left out. */
-export function logSum(logits, without = []) {
-  const most = logits[largest(logits, without)];
-  let total = 0;
-  for (let i = 0; i < logits.length; i += 1) if (!without.includes(i)) total += Math.exp(logits[i] - most);
-  return most + Math.log(total);
-}
-
-/** log p of a token: its logit less log sum exp of all. */
-const logProbability = (logits, id) => logits[id] - logSum(logits);
 
 /** Ids of the `count` most likely tokens, the first of equal ones first, but for those left out. */
 export function mostLikely(logits, count, without = []) {

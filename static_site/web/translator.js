@@ -1,7 +1,7 @@
 // The shipped Transformer: greedy and beam search with a cache, then one pass over the finished translation whose queries
 // and keys give every map (viz_core/pretrained/decoding.py and translator.py).
 
-import { callsOf, gatesOf, inputError, largest, loadModel, logSum, makeDecoder, mostLikely, pauseAfter, wholes } from "./model.js";
+import { callsOf, gatesOf, inputError, largest, loadModel, makeDecoder, mostLikely, pauseAfter, rowsOf, wholes } from "./model.js";
 import { clean, isSpelled, openTokenizer, readable, wordNumbers } from "./tokenizers.js";
 
 const MAX_CHARACTERS = 2000;
@@ -39,11 +39,10 @@ export async function openTranslator(files, progress) {
     for (let length = 1; length <= limit; length += 1) {
       const made = await decoder.step(live.map(({ ids }) => [ids.at(-1) ?? bos]), past, { ...feeds, rows: wholes(parents, [parents.length]) });
       if (isStopped()) return null;
-      const vocab = made.logits.dims[2];
-      const rows = live.map((_, row) => made.logits.data.slice(row * vocab, (row + 1) * vocab));
+      const [rows, logP] = [made.logits, made.log_p].map(rowsOf);
       const candidates = rows.flatMap((logits, row) => {
-        const sum = logSum(logits, hidden);
-        return mostLikely(logits, width, hidden).map((id) => ({ row, id, score: Math.fround(live[row].score + Math.fround(logits[id] - sum)) }));
+        const others = Math.log1p(-hidden.reduce((sum, id) => sum + Math.exp(logP[row][id]), 0)); // log p of all that are not hidden
+        return mostLikely(logits, width, hidden).map((id) => ({ row, id, score: Math.fround(live[row].score + Math.fround(logP[row][id] - others)) }));
       });
       candidates.sort((a, b) => b.score - a.score || a.row - b.row || a.id - b.id);
       const chosen = candidates.slice(0, width).map(({ row, id, score }) => ({ row, score, ids: [...live[row].ids, id], logits: [...live[row].logits, rows[row]] }));

@@ -4,7 +4,7 @@
 import { attend, openingHead, pooled, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
-import { logSum, mostLikely } from "./model.js";
+import { mostLikely, rowsOf } from "./model.js";
 import { startTextPage } from "./model_page.js";
 import { readPage } from "./page.js";
 import { openTranslator } from "./translator.js";
@@ -95,17 +95,16 @@ export function walkOf({ outputs, calls, target, sourceTokens, decoderTokens }, 
   };
   const stacks = [stackOf("encoder", sourceTokens, ["self"]), stackOf("decoder", decoderTokens, ["self", "cross"])];
   const given = (target.length + 1) >> 1;
-  const { data: logits, dims: [, , vocab] } = outputs.logits;
-  const choices = target.map((chosen, row) => choiceOf(logits.subarray(row * vocab, (row + 1) * vocab), chosen, nameOf)).slice(given - 1);
+  const [logits, logP] = [outputs.logits, outputs.log_p].map(rowsOf);
+  const choices = target.map((chosen, row) => choiceOf(logits[row], logP[row], chosen, nameOf)).slice(given - 1);
   return { stacks, choices, given };
 }
 
 /** The likeliest words after a token, the chosen one among them, and the probability of any. */
-function choiceOf(logits, chosen, nameOf) {
-  const sum = logSum(logits);
+function choiceOf(logits, logP, chosen, nameOf) {
   const numbers = mostLikely(logits, SHOWN);
   if (!numbers.includes(chosen)) numbers[SHOWN - 1] = chosen;
-  const probability = (number) => Math.fround(Math.exp(logits[number] - sum));
+  const probability = (number) => Math.fround(Math.exp(logP[number]));
   return { numbers, words: numbers.map(nameOf), logits: numbers.map((number) => logits[number]), chosen: nameOf(chosen), probability, number: chosen };
 }
 
