@@ -17,7 +17,7 @@ from viz_core.trace.weights import Bias, Mask, TokenMask, allowed_keys, attentio
 
 # A block of rows is recomputed at a time; 2**19 float32 scores are 2 MB, which stay in the cache of a processor.
 _BLOCK_SCORES = 2**19
-_CAUSAL_ROWS = 128  # more of them compute more of the keys that a causal mask hides
+_CAUSAL_ROWS = 64  # more of them compute more of the keys that a causal mask hides
 _HUGE_PAGE = 2**21  # bytes
 
 
@@ -184,7 +184,7 @@ class Projected(StoredTensors):
         """Return `attention_weights` of these heads and queries, with an edit of their scores; written to `out`."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
-        key_heads = torch.arange(heads.start, heads.stop, device=self.keys.device) // group
+        keys = self.keys[:, heads] if group == 1 else self.keys[:, torch.arange(self.shape[1])[heads] // group]
         visible = self._num_visible(queries)
         part = slice(None), heads, queries, slice(visible)
         mask = None if self.mask is None else cropped(self.mask, *part)
@@ -196,7 +196,7 @@ class Projected(StoredTensors):
         tile = None if out is None else out[..., :visible]
         weights = attention_weights(
             self.queries[:, heads, queries],
-            (self.keys[:, key_heads] if group > 1 else self.keys[:, heads])[:, :, :visible],
+            keys[:, :, :visible],
             mask,
             None if self.bias is None else cropped(self.bias, *part),
             scale=self.scale,
@@ -209,7 +209,7 @@ class Projected(StoredTensors):
             return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
         if weights is not tile:  # of another type
             tile[...] = weights
-        out[..., visible:] = 0
+        out[..., visible:].zero_()
         return out
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:

@@ -65,9 +65,9 @@ def attention_weights(
     if mask is not None:
         scores = torch.where(mask, scores, -torch.inf)
     if causal:  # no key before the last q is later than any of q queries
-        last = slice(-queries.shape[2], None)
-        past = causal_mask(queries.shape[2], keys.shape[2], queries.device, columns=last)
-        scores[..., last].masked_fill_(~past, -torch.inf)
+        q, k = queries.shape[2], keys.shape[2]
+        later = scores.new_full((q, min(q, k)), -torch.inf).triu(1 + min(q, k) - q)
+        scores.tril_(k - q)[..., k - min(q, k) :].add_(later)  # scores of later keys become 0, then -inf
     if edit is not None:
         scores = edit(scores)
     if out is not None and (out.dtype != scores.dtype or scores.requires_grad):  # an edit may change both

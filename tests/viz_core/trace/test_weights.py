@@ -42,6 +42,22 @@ def test_a_number_that_is_none_is_not_hidden() -> None:
     assert int(found.isnan().sum()) == K
 
 
+@pytest.mark.parametrize("number", [0.0, torch.inf, -torch.inf, torch.nan])
+@pytest.mark.parametrize(("num_queries", "num_keys"), [(3, 5), (5, 5), (5, 3), (1, 4)])
+def test_a_causal_mask_hides_later_keys_whatever_they_are(num_queries: int, num_keys: int, number: float) -> None:
+    queries, keys = torch.rand(2, 3, num_queries, 4), torch.rand(2, 3, num_keys, 4)
+    keys[0, :, -1] = number
+    found = attention_weights(queries, keys, causal=True)
+    torch.testing.assert_close(
+        found,
+        attention_weights(queries, keys, causal_mask(num_queries, num_keys)[None, None]),
+        equal_nan=True,
+        atol=1e-6,
+        rtol=0,
+    )
+    assert not bool(found[:, :, :-1].isnan().any())
+
+
 # Gradients
 
 EMPTY = {
