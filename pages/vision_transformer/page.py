@@ -1,5 +1,6 @@
 """Transformers for vision: a real ViT on any picture, every head over it."""
 
+from collections.abc import Callable
 from functools import partial
 
 import streamlit as st
@@ -22,6 +23,7 @@ from viz_core.maps.rollout import attention_rollout, gradient_relevance
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped
 from viz_core.view.shipped import initial_state
+from viz_core.view.state import ViewState
 
 chapter = Chapter("vision-transformer")
 chapter.question()
@@ -29,7 +31,7 @@ chapter.definition()
 with chapter.card("main"):
     with chapter.main_controls():
         chosen = chapter.require(choose_model(chapter))
-        menu = heads_menu(chapter)
+        menu = heads_menu(chapter, lazy=True)
     with st.container(horizontal=True, vertical_alignment="bottom", key="picture"):
         picture_inputs = chapter.require(choose_picture(chapter, chosen))
         broken = chapter.break_it("shuffled", "no-positions") if picture_inputs.found.probabilities else ""
@@ -37,9 +39,12 @@ with chapter.card("main"):
     warn_of_weights(picture_inputs.request.model)
 
 names = HeadNames.of(picture_inputs.found.trace)
-with menu.block():
-    off = head_switches(chapter, names)
-    contribution_kind = chapter.contributions_choice()
+off: tuple[str, ...] = ()
+contribution_kind = chapter.contribution_kind()
+if menu.is_drawn:
+    with menu.block():
+        off = head_switches(chapter, names)
+        contribution_kind = chapter.contributions_choice()
 without = names.read(off)
 if off:
     show_without(chapter, picture_inputs, off, without)
@@ -51,28 +56,40 @@ with st.container(key="waiting"):  # messages come and go here, and move nothing
         if contribution_kind
         else groups
     )
-view = chapter.attention_view(
-    shown,
-    initial_state(groups),
-    second=second,
-    inputs=inputs,
-    run_source=picture_inputs.request.run_source,
-    off=without,
-    on_switch=partial(toggle_head, chapter, names),
-    on_cell=partial(open_pair, groups),
-    contribution_kind=contribution_kind,
-)
-with menu.block():
-    head_buttons(chapter, names, groups, view, off)
-token = token_read(view)
-chapter.exercise("bag")
-chapter.takeaways()
-chapter.next()
+drawn: list[ViewState] = []  # by this visit's last run of the whole page, and of its view since
+
+
+def open_map_and_head() -> None:
+    """Draw the view. Alone of the page it runs again for another patch or head.
+
+    An open section or menu shows what it does, and a head that is switched changes the page: then all of it runs.
+    """
+    switched = names.read(st.session_state.get(chapter.controls.key("without"), off)) != without
+    if drawn and (switched or menu.is_drawn or chapter.any_open(sections)):
+        st.rerun()
+    drawn[:] = [
+        chapter.attention_view(
+            shown,
+            initial_state(groups),
+            second=second,
+            inputs=inputs,
+            run_source=picture_inputs.request.run_source,
+            off=without,
+            on_switch=partial(toggle_head, chapter, names),
+            on_cell=partial(open_pair, groups),
+            contribution_kind=contribution_kind,
+        )
+    ]
+
+
+def token() -> int:
+    """Return the token whose attention is shown."""
+    return token_read(drawn[0])
 
 
 def every_head() -> None:
     """Draw distance and entropy of every head, and check that their maps are weights."""
-    heads(chapter, picture_inputs, view)
+    heads(chapter, picture_inputs, drawn[0])
     with chapter.claim_row("rows"):
         count = sum(call.num_heads for call in picture_inputs.found.trace)
         chapter.claim("rows", lambda: row_error(groups), ROUNDING, heads=count)
@@ -107,24 +124,30 @@ def sources_and_code() -> None:
     chapter.code(PatchEmbedding, ViTMLP, ViTBlock, ViT, attention_rollout, gradient_relevance, mean_attention_distance)
     chapter.downloads(
         {
-            "weights": lambda: open_map(groups, view).numpy(),
-            "token_attention": lambda: evaluate(picture_inputs.request, token_over_patches, token).numpy(),
+            "weights": lambda: open_map(groups, drawn[0]).numpy(),
+            "token_attention": lambda: evaluate(picture_inputs.request, token_over_patches, token()).numpy(),
         },
-        **open_tokens(groups, view),
+        **open_tokens(groups, drawn[0]),
     )
 
 
-chapter.deeper(
-    {
-        "patches": lambda: patches(chapter, picture_inputs, token),
-        "positions": lambda: positions(chapter, picture_inputs, token),
-        "order": lambda: permutation(chapter, picture_inputs),
-        "lab": lambda: patch_lab(chapter, picture_inputs, view, token),
-        "heads": every_head,
-        "worth": worth,
-        "products": lambda: score_products(chapter, picture_inputs.request, groups, view),
-        "training": training_and_reliability,
-        "book": book,
-        "code": sources_and_code,
-    }
-)
+sections: dict[str, Callable[[], None]] = {
+    "patches": lambda: patches(chapter, picture_inputs, token()),
+    "positions": lambda: positions(chapter, picture_inputs, token()),
+    "order": lambda: permutation(chapter, picture_inputs),
+    "lab": lambda: patch_lab(chapter, picture_inputs, drawn[0], token()),
+    "heads": every_head,
+    "worth": worth,
+    "products": lambda: score_products(chapter, picture_inputs.request, groups, drawn[0]),
+    "training": training_and_reliability,
+    "book": book,
+    "code": sources_and_code,
+}
+chapter.fragment(open_map_and_head)
+if menu.is_drawn:
+    with menu.block():
+        head_buttons(chapter, names, groups, drawn[0], off)
+chapter.exercise("bag")
+chapter.takeaways()
+chapter.next()
+chapter.deeper(sections)

@@ -25,10 +25,10 @@ from serving.compute.slots import (
 )
 from serving.compute.turns import Client, page_turns
 from serving.metrics import Metrics
-from serving.settings import settings
+from serving.settings import Settings, settings
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.message_filter import has_acted
-from ui.streamlit_internals.script_run import in_script_run, network, window_id
+from ui.streamlit_internals.script_run import in_script_run, network, once_per_run, window_id
 from ui.text.words import load_words
 from viz_core.runtime.hooks import CpuTimeError
 
@@ -83,7 +83,12 @@ def time_limit() -> float:
 
 def is_hosted() -> bool:
     """Whether this is a public server, where long work has to be small."""
-    return settings().hosted
+    return _settings().hosted
+
+
+def _settings() -> Settings:
+    """Return the settings, read once in a run of a page."""
+    return once_per_run("settings", settings)
 
 
 def cached(
@@ -167,7 +172,7 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
             _check_time(job)
         return job.result()  # type: ignore[no-any-return]
     place = st.empty()  # at each call, so that what follows keeps its place on the page
-    most = settings().cpu_seconds
+    most = _settings().cpu_seconds
     while True:
         try:
             left = _link_seconds()

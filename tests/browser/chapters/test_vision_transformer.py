@@ -11,7 +11,7 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.attention_view.live_view import patch_place, weight_in
-from tests.browser.page_checks import box_of, chart
+from tests.browser.page_checks import box_of, chart, expect_rest
 from tests.viz_core.images.hostile_pictures import encode
 from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
@@ -88,6 +88,21 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     page.wait_for_url(re.compile(r"head=encoder-self\.1\.3.*pin=q20|pin=q20.*head=encoder-self\.1\.3"))
     page.keyboard.press("Escape")
     expect_read(page, found, 1, 3, 0)
+
+
+def test_another_patch_sends_its_view_alone(page: Page, app_url: str) -> None:
+    """In messages: less than a fifth of those of the page."""
+    received: list[object] = []
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: received.append(data)))
+    page.goto(f"{app_url}/vision-transformer")
+    picture_of(page).wait_for()
+    expect_rest(page)
+    opened = len(received)
+    click_patch(page, 2, 3)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 3, column 4.")
+    expect(page).to_have_url(re.compile(r"pin=q18"))
+    expect_rest(page)
+    assert len(received) - opened < opened / 5
 
 
 def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
