@@ -34,8 +34,14 @@ with chapter.card("lookup"):
         question = query_input(chapter)
         broken = chapter.break_it("undivided", "no-exp", "twins")
     main_figure = st.container()
-    with st.expander(chapter.words("edit-names"), icon=":material/edit:"):
-        database = table_input(chapter)
+    with st.expander(
+        chapter.words("edit-names"),
+        icon=":material/edit:",
+        key=chapter.controls.key("edit"),
+        on_change="rerun",
+        bind="query-params",
+    ) as editor:
+        database = table_input(chapter, bool(editor.open))
     with main_figure:
         answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
         hides_answer = hides_answer and answerable and the_books

@@ -56,11 +56,11 @@ class QueryInputs:
     temperature: float
 
 
-def table_input(chapter: Chapter) -> Database:
-    """Read the editable table, with a warning for every row without a usable key."""
+def table_input(chapter: Chapter, is_open: bool) -> Database:
+    """Read the editable table, drawn if `is_open`, with a warning for every row without a usable key."""
     label = chapter.words.label("names")
     columns = {name: chapter.words.label(name) for name in ("key", "value")}
-    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MAX_ROWS)
+    rows = edited_table(chapter.controls.key("names"), label, columns, BOOK_DATABASE, MAX_ROWS, is_open)
     rows = [[cell.strip() for cell in row] for row in rows]
     keyless = [value for key, value in rows if not key]
     long = [key for key, _ in rows if len(key) > MAX_LETTERS]

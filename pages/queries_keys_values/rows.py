@@ -15,7 +15,9 @@ from ui.text.words import load_words
 Rows: TypeAlias = list[list[str]]
 
 
-def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequence[Sequence[str]], most: int) -> Rows:
+def edited_table(
+    key: str, label: str, columns: Mapping[str, str], default: Sequence[Sequence[str]], most: int, is_open: bool
+) -> Rows:
     """A table of text to edit, add to and delete from. Rows without any text are left out.
 
     Args:
@@ -23,9 +25,13 @@ def edited_table(key: str, label: str, columns: Mapping[str, str], default: Sequ
         label: what a note calls it.
         columns: the heading of each column, by its name.
         most: rows that an address may ask for.
+        is_open: draw it. Its script is a large one.
     """
     first = [list(row) for row in default]
     held = _held(key)
+    if not is_open:
+        rows = _rows_to_start_from(key, label, first, most, held["rows"])
+        return _keep(key, [row for row in rows if any(cell.strip() for cell in row)], first)
 
     def on_edit() -> None:
         held["edited"] = True

@@ -35,7 +35,7 @@ def rows(value: object) -> str:
 
 
 def test_opens_with_the_books_answers(visits: Visits) -> None:
-    app = visits(CHAPTER)
+    app = visits(CHAPTER, **{"qkv-edit": "true"})
     page_text = texts(app)
     assert ":orange[Li] → :green[**Mu**]" in page_text
     assert ":orange[Lipton] → :green[**Zachary**] · edits: 0" in page_text
@@ -81,7 +81,7 @@ def test_a_key_that_stands_twice(visits: Visits) -> None:
 
 def test_rows_that_cannot_be_queries_are_named_and_kept(visits: Visits) -> None:
     table = [*NAMES, ["", "Nobody"], [" ", "Blank"], ["Z" * 61, "Long"], ["Noname", ""]]
-    app = visits(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname"})
+    app = visits(CHAPTER, **{"qkv-names": rows(table), "qkv-query": "Noname", "qkv-edit": "true"})
     page_text = texts(app)
     assert "The value Nobody has no key" in page_text
     assert "The value Blank has no key" in page_text
