@@ -184,7 +184,7 @@ class Projected(StoredTensors):
         """Return `attention_weights` of these heads and queries, with an edit of their scores; written to `out`."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
-        keys = self.keys[:, heads] if group == 1 else self.keys[:, torch.arange(self.shape[1])[heads] // group]
+        keys = self.keys[:, heads] if group == 1 else self.keys[:, torch.arange(self.queries.shape[1])[heads] // group]
         visible = self._num_visible(queries)
         part = slice(None), heads, queries, slice(visible)
         mask = None if self.mask is None else cropped(self.mask, *part)
