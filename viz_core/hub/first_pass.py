@@ -114,8 +114,18 @@ def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
     passes = _open.get()
     if not passes or passes[-1].model is not model:
         return
-    done, check = passes[-1], getattr(model, "attention_check", None)
-    _close(done)
+    done = passes[-1]
+    _open.set(())
+    if done.products is not None:
+        done.products.end()
+    try:
+        _report(model, done, result)
+    finally:
+        _close(done)
+
+
+def _report(model: nn.Module, done: _Pass, result: Any) -> None:
+    check: Check | None = getattr(model, "attention_check", None)
     if result is None or check is None:  # the pass failed
         return
     if len(done.trace) == done.num_calls:
@@ -130,7 +140,7 @@ def after_pass(model: nn.Module, _args: Any, _kwargs: Any, result: Any) -> None:
 def _close(done: _Pass) -> None:
     _open.set(())
     if done.products is not None:
-        done.products.end()
+        done.products.close()
 
 
 def _versions(model: nn.Module) -> list[int | None]:

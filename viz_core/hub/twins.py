@@ -113,7 +113,7 @@ class Products(FastPathMode):
         self.__enter__()
         block = at_end_of_block.get()
         assert block is not None
-        block.callback(self._leave)
+        block.callback(self.close)
 
     def end(self) -> None:
         """End the first pass, if it has not ended."""
@@ -121,10 +121,11 @@ class Products(FastPathMode):
             self._thread = None
             self.__exit__()
 
-    def _leave(self) -> None:
-        """Leave nothing behind of a pass that Ctrl-C ended: no hook ran at its end."""
+    def close(self) -> None:
+        """Leave nothing behind, also of a pass that Ctrl-C ended: no hook ran at its end."""
         self.end()
         self._stored.clear()
+        self._compared = None, None, False
 
     @contextmanager
     def again(self) -> Iterator[None]:

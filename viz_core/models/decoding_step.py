@@ -6,6 +6,7 @@ takes longer than computing them. A search needs none of it: maps are recorded i
 What is left is mostly reading the weights, so those that are stored as float16 are read as float16.
 """
 
+import threading
 import warnings
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias, cast
@@ -146,6 +147,7 @@ class _Packed(NamedTuple):
 
 
 _packed_matrices = WeakKeyDictionary[TransformerDecoder, _Packed]()
+_packing = threading.Lock()  # one thread packs for all, and filters warnings, which all share
 
 
 def _packed(decoder: TransformerDecoder, groups: list[tuple[nn.Linear, ...]]) -> list[Tensor] | None:
@@ -156,13 +158,17 @@ def _packed(decoder: TransformerDecoder, groups: list[tuple[nn.Linear, ...]]) ->
     this device or processor.
     """
     weights = [layer.weight for group in groups for layer in group]
-    if torch.is_grad_enabled() or not all(weight.is_cpu and version(weight) is not None for weight in weights):
+    if not all(weight.is_cpu for weight in weights):
+        _packed_matrices.pop(decoder, None)  # of weights that were on the processor before
+        return None
+    if torch.is_grad_enabled() or any(version(weight) is None for weight in weights):
         return None
     places = [(weight.data_ptr(), weight.stride(), version(weight)) for weight in weights]
-    found = _packed_matrices.get(decoder)
-    if found is None or found.places != places:
-        memory = [weight.untyped_storage() for weight in weights]
-        _packed_matrices[decoder] = found = _Packed(places, memory, _pack([_joined(group) for group in groups]))
+    with _packing:
+        found = _packed_matrices.get(decoder)
+        if found is None or found.places != places:
+            memory = [weight.untyped_storage() for weight in weights]
+            _packed_matrices[decoder] = found = _Packed(places, memory, _pack([_joined(group) for group in groups]))
     return found.matrices
 
 

@@ -152,6 +152,23 @@ def test_a_product_that_exceeds_the_memory_is_not_stored(monkeypatch: pytest.Mon
     assert [each.product.shape for [each] in products._stored.values()] == [(3, 2)]
 
 
+def fail(*_: Any) -> None:
+    raise RuntimeError
+
+
+def test_a_pass_that_fails_leaves_no_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    made: list[Products] = []
+    monkeypatch.setattr("viz_core.hub.first_pass.Products", lambda: made.append(Products()) or made[-1])
+    model = in_memory("bert")
+    instrument(model)
+    model.encoder.layer[1].register_forward_hook(fail)
+    with record():
+        for _ in range(2):
+            with pytest.raises(RuntimeError):
+                model(**inputs_of(model))
+        assert [len(each._stored) for each in made] == [0, 0]
+
+
 def interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 
