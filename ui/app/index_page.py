@@ -90,7 +90,7 @@ def index_page(name: str) -> str:
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     if entry and "chart" in entry.components:
-        # Read before the page's picture is there only if that is a chart: it takes as long as half a picture.
+        # Evaluated before the first picture only if that is a chart: it delays any other.
         read = " data-read" if entry.components[0] == "chart" else ""
         lines += [f'<link rel="preload" as="script" href="./{each}"{read}>' for each in _addresses([PLOTLY])]
     gone = {language: load_words("common", language).group("refused")["restarting"] for language in languages()}

@@ -109,7 +109,7 @@ class Claims(Content):
             label = self.common(verdict, count=len(row), failing=failing)
             key = f"checks-{name}-fail" if failing else f"checks-{name}"  # under the old key it keeps its state
             place = st.expander(label, expanded=failing > 0, icon=icon, key=key)
-            if not measure and not failing:  # it is closed, and opening it brings the numbers
+            if not measure and not failing:  # closed, and not yet near the window, which measures them
                 place.markdown("  \n".join(each.pending(self.common) for each in row))
                 return
             with place, st.container(horizontal=True, gap="xsmall", key=name):

@@ -42,7 +42,7 @@ class ChapterEntry:
         name: of the chapter, as in its URL.
         section: one of `SECTIONS`.
         order: its place in the section; chapters of a section are sorted by it.
-        components: components of ours in the page's first window, whose scripts a browser loads first.
+        components: components of ours in the page's first window, whose scripts a browser loads first, in their order.
         streamlit_scripts: chunks of Streamlit's front end that only some chapters need, likewise.
         walk: stages of the walk that the chapter explains.
         site: each `control` that the site without a server records, its `values`, and the one that it `start`s on.
