@@ -25,11 +25,20 @@ TARGET = 0.95  # times plain hooks, or eager attention
 def measure(layers: int = 12, n: int = 40, long: int = 512, samples: int = 5) -> list[Row]:
     """Seconds of a sweep, layers by positions, of a pass with states and of all maps of a long text.
 
-    Both ways in turns, results compared.
+    On one thread, both ways in turns, results compared.
 
     Raises:
         RuntimeError: if the two give different results.
     """
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    try:
+        return _measure(layers, n, long, samples)
+    finally:
+        torch.set_num_threads(threads)
+
+
+def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
     model, plain = gpt2(layers)
     eager, text = copy.deepcopy(plain), torch.randint(3, 1000, (1, long))
     eager.set_attn_implementation("eager")
