@@ -55,7 +55,7 @@ export function listenToText(/** @type {View} */ view) {
     stage.addEventListener("focus", () => pointAtTerms(partsAt(view, { row: 0, column: 0 })));
     stage.addEventListener("blur", () => pointAtTerms([]));
   }
-  return listenToTerms((names) => highlight(view, names));
+  return listenToTerms((names) => view.state && highlight(view, names));
 }
 
 /** Tell the text what is pointed at in a map: a row, a column, or a cell in both. */

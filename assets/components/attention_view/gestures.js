@@ -229,7 +229,7 @@ export function listenToKeys(/** @type {View} */ view) {
   const onKeydown = (event) => {
     const path = event.composedPath();
     if (event.defaultPrevented || path.includes(root) || !root.clientWidth) return;
-    if (isTypedIn(event)) return;
+    if (!view.state || isTypedIn(event)) return;
     if (event.key !== "Escape") onKey(view, event);
   };
   document.addEventListener("keydown", onKeydown);

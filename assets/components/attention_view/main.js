@@ -37,6 +37,7 @@ function listenToHeadLinks(/** @type {View} */ view) {
 function createView(parent) {
   const view = makeView(partsOf(parent));
   const { parts } = view;
+  parts.root.inert = true; // until there is an answer to show
   const [first] = parts.plots.children;
   if (parts.plots.children.length === 1) parts.plots.append(Object.assign(first.cloneNode(true), { hidden: true }));
   view.stages = [...parts.plots.querySelectorAll("figure")].map((figure) => ({ figure, ...piecesOf(figure) }));
@@ -90,6 +91,7 @@ function show(/** @type {View} */ view, answer) {
     view.state = header.state;
     Object.assign(view.channel, { turn: header.turn, sentTurn: header.turn, known: JSON.stringify(view.state) });
   }
+  view.parts.root.inert = false;
   render(view);
 }
 
