@@ -12,7 +12,7 @@ from torch import Tensor
 
 from benchmarks.recording import EAGER
 from benchmarks.report import Row
-from benchmarks.sampling import in_turns, milliseconds
+from benchmarks.sampling import MB, in_turns, milliseconds
 from viz_core.circuits import patch_sweep
 from viz_core.hub import instrument
 from viz_core.trace import record
@@ -20,6 +20,7 @@ from viz_core.trace import record
 QUICK = {"layers": 2, "n": 6, "long": 12, "samples": 1}
 AT_ONCE = 16  # cells in one batch, by hooks as in the library
 TARGET = 0.95  # times plain hooks, or eager attention
+SAME, SAME_MEMORY = 1.02, 1.1  # times plain hooks
 
 
 def measure(layers: int = 12, n: int = 40, long: int = 512, samples: int = 5) -> list[Row]:
@@ -40,7 +41,8 @@ def measure(layers: int = 12, n: int = 40, long: int = 512, samples: int = 5) ->
 
 def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
     model, plain = gpt2(layers)
-    eager, text = copy.deepcopy(plain), torch.randint(3, 1000, (1, long))
+    wide, plain_wide = gpt2(layers // 2, width=384)
+    eager, text = copy.deepcopy(plain_wide), torch.randint(3, 1000, (1, long))
     eager.set_attn_implementation("eager")
     clean, corrupted = (torch.randint(3, 1000, (1, n)) for _ in range(2))
 
@@ -56,33 +58,42 @@ def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
             {
                 "ours": lambda: recorded(model, clean),
                 "hooks": lambda: seen(plain, clean),
-                "stream": lambda: recorded(model, clean, states=("residual",), attention=False),
-                "stream by hooks": lambda: seen(plain, clean, ("",)),
                 "plain": lambda: plain(clean),
             },
             samples=4 * samples,
         )
     )
     maps = milliseconds(
-        in_turns({"ours": lambda: all_maps(model, text), "eager": lambda: returned(eager, text)}, samples=4 * samples)
+        in_turns({"ours": lambda: all_maps(wide, text), "eager": lambda: returned(eager, text)}, samples=8 * samples)
     )
+    streams = milliseconds(
+        in_turns(
+            {"ours": lambda: stream(wide, text), "hooks": lambda: seen(plain_wide, text, ("",))},
+            samples=8 * samples,
+        )
+    )
+    kept = stream(wide, text).nbytes / MB, sum(each.nbytes for each in seen(plain_wide, text, ("",)).values()) / MB
+    alone = f"residual stream of {layers // 2} layers recorded, {long} tokens"
     what = f"states of {layers} layers recorded, {n} tokens"
     sweep = f"patch sweep, {layers} layers by {n} positions"
     return [
         Row(sweep, "s", times["ours"], f"plain hooks, {AT_ONCE} cells a run", times["hooks"], TARGET, relative=True),
         Row(what, "ms", passes["ours"], "plain hooks", passes["hooks"]),
-        Row(f"{what}: residual alone", "ms", passes["stream"], "plain hooks", passes["stream by hooks"]),
         Row(what, "ms", passes["ours"], "a pass that records nothing", passes["plain"]),
+        Row(alone, "ms", streams["ours"], "plain hooks", streams["hooks"], SAME, relative=True),
+        Row(f"{alone}: stored", "MB", kept[:1], "plain hooks", kept[1:], SAME_MEMORY, relative=True),
         Row(f"forward and all maps, {long} tokens", "ms", maps["ours"], EAGER, maps["eager"], TARGET, relative=True),
     ]
 
 
-def gpt2(layers: int) -> tuple[Any, Any]:
-    """A GPT-2 of width 256 and 8 heads with random weights: one for `record`, one for hooks."""
+def gpt2(layers: int, width: int = 256) -> tuple[Any, Any]:
+    """A GPT-2 of 32 numbers a head with random weights: one for `record`, one for hooks."""
     from transformers import GPT2Config, GPT2LMHeadModel
 
     torch.manual_seed(0)
-    config = GPT2Config(n_layer=layers, n_head=8, n_embd=256, vocab_size=1000, bos_token_id=1, eos_token_id=1)
+    config = GPT2Config(
+        n_layer=layers, n_head=width // 32, n_embd=width, vocab_size=1000, bos_token_id=1, eos_token_id=1
+    )
     plain = GPT2LMHeadModel(config).eval().requires_grad_(False)
     model = copy.deepcopy(plain)
     instrument(model)
@@ -98,6 +109,10 @@ def recorded(model: Any, tokens: Tensor, **what: Any) -> Any:
     with record(**(what or {"values": True, "states": True})) as trace:
         model(tokens)
     return trace
+
+
+def stream(model: Any, tokens: Tensor) -> Any:
+    return recorded(model, tokens, states=("residual",), attention=False)
 
 
 def all_maps(model: Any, tokens: Tensor) -> list[Tensor]:

@@ -31,7 +31,8 @@ ROUNDING = 1e-5
 TIMEZONE = "Europe/Paris"  # a class sits before browsers: each is sent what stands in its window, as in a real one
 TIMEOUT = 600.0  # seconds for one answer
 LATE, CPU = 4.0, 0.045  # seconds: the targets for 100 visitors on two cores
-MESSAGES = 53  # a third of what an answer took when each redrew its page
+MESSAGES = 45  # a third of the 135 that an answer took when each redrew its page
+NEWCOMER = 2.0  # times a first page in peace
 FLOOR = "benchmarks/peers/typed.py"
 _FLOOR = "a Streamlit page with as many elements and no work"
 A_SECOND = 8.0  # answers
@@ -86,14 +87,25 @@ class Spent:
     cpu_seconds: float  # of the server and its workers
     memory: tuple[float, float]  # of both in MB, before and after
     others: float  # load average of this machine before
+    first_pages: tuple[tuple[float, ...], tuple[float, ...]]  # seconds of newcomers, before and meanwhile
 
 
 async def visitors(server: Server, count: int, each: int, chapter: str = CHAPTER) -> tuple[list[Answer], Spent]:
     """So many visitors at once, each with so many sentences, beginning when all have opened the chapter."""
-    own, together, used = sentences(), asyncio.Barrier(count), Tree(server.pid)
+    own, together, used = sentences(), asyncio.Barrier(count + 1), Tree(server.pid)
     before, others = used.memory() / MB, os.getloadavg()[0]
     begun: list[tuple[float, float]] = []
     texts = [list(itertools.islice(own, each)) for _ in range(count)]
+
+    async def newcomer() -> float:
+        start = time.perf_counter()
+        async with visit(server.url, TIMEOUT, TIMEZONE) as visitor, asyncio.timeout(TIMEOUT):
+            await visitor.open(chapter)
+        return time.perf_counter() - start
+
+    async def newcomers() -> list[float]:
+        await together.wait()
+        return [await newcomer() for _ in range(3)]
 
     async def one(mine: Sequence[str]) -> list[Answer]:
         async with visit(server.url, TIMEOUT, TIMEZONE) as visitor:
@@ -105,9 +117,13 @@ async def visitors(server: Server, count: int, each: int, chapter: str = CHAPTER
                 begun.append((time.perf_counter(), used.cpu_seconds()))
             return [await converse(visitor, text) for text in mine]
 
+    await newcomer()  # the first of all on a new server, who waits for its imports
+    peace = tuple([await newcomer() for _ in range(5)])
+    meanwhile = asyncio.create_task(newcomers())
     answers = list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
-    seconds = time.perf_counter() - begun[0][0]
-    return answers, Spent(seconds, used.cpu_seconds() - begun[0][1], (before, used.memory() / MB), others)
+    seconds, cpu_seconds = time.perf_counter() - begun[0][0], used.cpu_seconds() - begun[0][1]
+    first_pages = peace, tuple(await meanwhile)
+    return answers, Spent(seconds, cpu_seconds, (before, used.memory() / MB), others, first_pages)
 
 
 def cost(answers: Sequence[Answer], spent: Spent) -> float:
@@ -153,7 +169,7 @@ def load_rows(
     errors = sum(answer.error is not None for answer in answers)
     seconds = sorted(answer.seconds for answer in answers)
     late = seconds[max(0, -(-95 * len(seconds) // 100) - 1)]
-    before, after = spent.memory
+    (before, after), (peace, meanwhile) = spent.memory, spent.first_pages
     return [
         Row(f"{about}: errors", "answers", (errors,), target=0),
         Row(f"{about}: wrong answers", "answers", (mistakes,), target=0),
@@ -164,6 +180,7 @@ def load_rows(
         Row(f"{about}: processor's time for one", "s", (cost(answers, spent),), _FLOOR, (floor,), CPU),
         Row(f"{about}: messages of one", "messages", tuple(answer.messages for answer in answers), target=MESSAGES),
         Row(f"{about}: bytes of one", "kB", tuple(answer.size / 1e3 for answer in answers)),
+        Row(f"{about}: a newcomer's first page", "s", meanwhile, "in peace", peace, NEWCOMER, relative=True),
         Row(f"{about}: cores kept busy by the server", "cores", (spent.cpu_seconds / spent.seconds,)),
         Row(f"{about}: load average of the machine before", "processes", (spent.others,)),
         Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)),
