@@ -98,11 +98,12 @@ def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: T
     def place(values: np.ndarray) -> dict[str, Any]:
         return {"shape": values.shape, "offset": sections.add(values)}
 
-    sources = {site: trace[site].source for site in trace.sites}
+    sources = {site: source for site in trace.sites if isinstance(source := trace[site].source, Projected)}
+    if other := sorted({*trace.sites} - {*sources}):
+        raise ValueError(f"{page}: expected queries and keys of each site, got none of {', '.join(other)}")
     outputs = {
         f"{site}.{name}": place(part.float().numpy())
         for site, source in sources.items()
-        if isinstance(source, Projected)
         for name, part in (("queries", source.queries), ("keys", source.keys))
     }
     header = {name: place(value) if isinstance(value, np.ndarray) else value for name, value in found.items()}

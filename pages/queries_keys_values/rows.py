@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import pandas as pd
 import streamlit as st
 
+from ui.streamlit_internals.script_run import is_history_navigation
 from ui.text.markdown import escape
 from ui.text.words import load_words
 
@@ -25,12 +26,13 @@ def edited_table(
         label: what a note calls it.
         columns: the heading of each column, by its name.
         most: rows that an address may ask for.
-        is_open: draw it. Its script is a large one.
+        is_open: draw it; else its rows are those of the address or of before, as its script takes long to load.
     """
     first = [list(row) for row in default]
     held = _held(key)
+    stored = None if is_history_navigation() else held["rows"]  # an older address without rows means the first ones
     if not is_open:
-        rows = _rows_to_start_from(key, label, first, most, held["rows"])
+        rows = _rows_to_start_from(key, label, first, most, stored)
         return _keep(key, [row for row in rows if any(cell.strip() for cell in row)], first)
 
     def on_edit() -> None:
@@ -39,7 +41,7 @@ def edited_table(
     is_new = f"{key}-{held['turn']}" not in st.session_state
     edited = held.pop("edited", False)
     if is_new or (not edited and _address_changed(key, held)):
-        held["start"] = _rows_to_start_from(key, label, first, most, held["rows"] if is_new else None)
+        held["start"] = _rows_to_start_from(key, label, first, most, stored if is_new else None)
         held["turn"] += 1  # a new widget: the old one would keep its edits
     table = st.data_editor(
         pd.DataFrame(held["start"], columns=list(columns), dtype=str),

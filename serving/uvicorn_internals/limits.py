@@ -92,8 +92,8 @@ class SlowReaderTimeout:
         super().connection_lost(error)  # type: ignore[misc]
 
 
-_TOGETHER = 0.001  # seconds within which what is sent goes out in one piece
-_MOST_TOGETHER = 2**16  # bytes
+_COMBINE_SECONDS = 0.001  # within which what is sent goes out in one piece
+_COMBINED_BYTES = 2**16  # that do not wait
 
 
 class CombinedWrites:
@@ -110,10 +110,10 @@ class CombinedWrites:
 
     def write(self, data: bytes) -> None:
         if not self._pieces:
-            asyncio.get_running_loop().call_later(_TOGETHER, self.flush)
+            asyncio.get_running_loop().call_later(_COMBINE_SECONDS, self.flush)
         self._pieces.append(data)
         self._size += len(data)
-        if self._size >= _MOST_TOGETHER:
+        if self._size >= _COMBINED_BYTES:
             self.flush()
 
     def flush(self) -> None:

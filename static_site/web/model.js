@@ -73,10 +73,10 @@ export const floats = (values, dims) => new ort.Tensor("float32", values, dims);
 export const bytes = (values, dims) => new ort.Tensor("uint8", values, dims);
 export const wholes = (values, dims) => new ort.Tensor("int64", BigInt64Array.from(values, BigInt), dims);
 
-/** The last axis of a tensor, for each place of the others: the numbers of a vocabulary for each token. */
+/** The last axis of a tensor, for each place of the others: the numbers of a vocabulary for each token; copies, as a search stores some. */
 export function rowsOf({ data, dims }) {
   const length = dims.at(-1);
-  return Array.from({ length: data.length / length }, (_, row) => data.subarray(row * length, (row + 1) * length));
+  return Array.from({ length: data.length / length }, (_, row) => data.slice(row * length, (row + 1) * length));
 }
 
 /** An input that is refused; its message is the name of the sentence that says why. */

@@ -84,7 +84,7 @@ def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
 
 
 def _presets(chapter: Chapter, text: str, words: Words) -> None:
-    """Draw the sample sentences; the one that the text is, is lit."""
+    """Draw the sample sentences, with the one in the text line selected."""
     key, english = chapter.controls.key("preset"), {sample.id: sample.english for sample in sentences()}
 
     def choose() -> None:

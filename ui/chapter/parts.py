@@ -19,7 +19,7 @@ from streamlit.delta_generator import DeltaGenerator
 from serving.compute.turns import page_turns
 from serving.logs import log, where
 from ui.chapter.frame import Frame
-from ui.streamlit_internals.script_run import network
+from ui.streamlit_internals.script_run import in_browser, network
 from ui.text.translations import explain
 from ui.text.words import Words
 from ui.widgets.component import component
@@ -42,11 +42,6 @@ _mount = component("lazy_parts", in_page=True)
 _PAGE_KEY = "lazy-page"
 _VISIBLE = "visible-parts"  # which parts were visible last, by page
 _MAX = 64  # parts of a page that are visible at once
-
-
-def _in_browser() -> bool:
-    """Whether a browser shows the page: each sends its time zone."""
-    return st.context.timezone is not None
 
 
 def _visible() -> dict[str, frozenset[str]]:
@@ -80,7 +75,7 @@ class Parts:
         """
         self._page, self._controls = page, controls
         self._keys: Counter[str] = Counter()
-        if _in_browser():
+        if in_browser():
 
             def report() -> None:
                 self.store_visible(_message(_PAGE_KEY).get("visible"))
@@ -101,7 +96,7 @@ class Parts:
             placeholder: draws what is shown until then.
         """
         draw = self._repeatable(draw)
-        if not _in_browser():
+        if not in_browser():
             draw()
             return
         name = f"{self._page}-{name}"

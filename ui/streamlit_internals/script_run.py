@@ -35,6 +35,11 @@ def is_served() -> bool:
     return exists()
 
 
+def in_browser() -> bool:
+    """Whether a browser shows the page: each sends its time zone. Anyone else is sent all of a page."""
+    return st.context.timezone is not None
+
+
 def in_script_run() -> bool:
     """Whether this thread runs a page: a server that warms up, or makes a file, runs none."""
     return get_script_run_ctx(suppress_warning=True) is not None
@@ -123,7 +128,7 @@ def read_options_without_lock() -> None:
 
 
 def build_theme_once() -> None:
-    """Have Streamlit build the theme, which it sends with every run, only where its options have changed.
+    """Have Streamlit build the theme, which it sends with every run, once for each time its options are parsed.
 
     It would read all options for each of six sections.
     """

@@ -79,7 +79,7 @@ def plain_step(decoder: TransformerDecoder, rows: int = 1) -> Step:
     Y = LN(x + self(x)), Z = LN(Y + cross(Y)), then LN(Z + W_2 relu(W_1 Z + b_1) + b_2) in each block, and W h + b.
 
     Args:
-        rows: how many rows it begins with, by which the product with a matrix is chosen. The result is the same.
+        rows: how many rows it begins with, by which the product with a matrix is chosen; results agree to rounding.
     """
     E = decoder.embedding.weight
     P = cast(PositionalEncoding, decoder.pos_encoding).P[0].to(E)
@@ -124,7 +124,7 @@ def _linear_layers(block: TransformerDecoderBlock) -> list[tuple[nn.Linear, ...]
 
 
 def _products(decoder: TransformerDecoder, rows: int) -> tuple[Callable[..., Tensor], list[tuple[Tensor, Any]]]:
-    """What computes W x + b, and a decoder's matrices and biases for it, that of the vocabulary last."""
+    """Return the function for W x + b, and a decoder's matrices and biases for it, that of the vocabulary last."""
     groups = [*(group for block in decoder.blocks for group in _linear_layers(block)), (decoder.dense,)]
     biases = [None if one.bias is None else torch.cat([each.bias for each in (one, *more)]) for one, *more in groups]
     threads = torch.get_num_threads()

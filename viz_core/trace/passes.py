@@ -74,7 +74,7 @@ _passes: ContextVar[tuple[_Pass, ...]] = ContextVar("passes", default=())
 _counted: ContextVar[bool] = ContextVar("counted", default=False)
 
 at_end_of_block: ContextVar[ExitStack | None] = ContextVar("at_end_of_block", default=None)
-"""What ends with the block that records or edits here, where the last hook of a pass did not end it before."""
+"""Called at the end of the block that records or edits here: to end what an interrupted pass has left open."""
 
 
 @contextmanager

@@ -75,8 +75,10 @@ def link_modules(sources: Mapping[str, str], entry: str) -> str:
     linked: dict[str, str] = {}
 
     def link(path: str, importers: tuple[str, ...] = ()) -> None:
-        if path in importers or path not in sources:
-            raise ValueError(f"{path}: expected a module that imports none of its importers, {' > '.join(importers)}")
+        if path not in sources:
+            raise ValueError(f"{path}: expected one of the modules {', '.join(sources)}")
+        if path in importers:
+            raise ValueError(f"{path}: expected a module that none of its own imports imports, {' > '.join(importers)}")
         if path in linked:
             return
 
@@ -88,7 +90,7 @@ def link_modules(sources: Mapping[str, str], entry: str) -> str:
         code = _IMPORT.sub(bound, sources[path])
         names = [found[2] or "default: $default" for found in _EXPORT.finditer(code)]
         code = _EXPORT.sub(lambda found: found[1] or "const $default = ", code)
-        if re.search(r"^(?:import|export)\b", code, re.MULTILINE):
+        if re.search(r"^(?:import|export)\b|^const \$default = (?:async )?function \w", code, re.MULTILINE):
             raise ValueError(f"{path}: expected imports and exports by name, a statement each")
         linked[path] = f"modules[{json.dumps(path)}] = (() => {{\n{code}return {{ {', '.join(names)} }};\n}})();\n"
 

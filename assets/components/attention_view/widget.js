@@ -77,6 +77,6 @@ function render({ model, el }, content) {
 }
 
 /** What anywidget takes: `content` is the markup of a view with its style. */
-export default function widget(content) {
+export default function (content) {
   return { render: (context) => render(context, content) };
 }
