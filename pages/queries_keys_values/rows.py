@@ -9,7 +9,6 @@ from typing import Any, TypeAlias
 import pandas as pd
 import streamlit as st
 
-from ui.streamlit_internals.script_run import is_history_navigation
 from ui.text.markdown import escape
 from ui.text.words import load_words
 
@@ -30,9 +29,8 @@ def edited_table(
     """
     first = [list(row) for row in default]
     held = _held(key)
-    stored = None if is_history_navigation() else held["rows"]  # an older address without rows means the first ones
     if not is_open:
-        rows = _rows_to_start_from(key, label, first, most, stored)
+        rows = _rows_to_start_from(key, label, first, most, held["rows"])
         return _keep(key, [row for row in rows if any(cell.strip() for cell in row)], first)
 
     def on_edit() -> None:
@@ -41,7 +39,7 @@ def edited_table(
     is_new = f"{key}-{held['turn']}" not in st.session_state
     edited = held.pop("edited", False)
     if is_new or (not edited and _address_changed(key, held)):
-        held["start"] = _rows_to_start_from(key, label, first, most, stored if is_new else None)
+        held["start"] = _rows_to_start_from(key, label, first, most, held["rows"] if is_new else None)
         held["turn"] += 1  # a new widget: the old one would keep its edits
     table = st.data_editor(
         pd.DataFrame(held["start"], columns=list(columns), dtype=str),

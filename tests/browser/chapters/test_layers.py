@@ -237,19 +237,6 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     expect_rest(page)
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
-    page.wait_for_url(re.compile("qkv-names="))
-    page.get_by_text("Edit the names").click()  # closed, its rows are those of the address
-    page.wait_for_url(lambda url: "qkv-edit" not in url)
-    expect(answer(card, "Li → Muriel")).to_be_visible()
-    while in_address(page, "qkv-names"):
-        page.go_back()
-        expect_rest(page)
-    expect(answer(card, "Li → Mu")).to_be_visible()
-    while not in_address(page, "qkv-names"):
-        page.go_forward()
-        expect_rest(page)
-    expect(answer(card, "Li → Muriel")).to_be_visible()
-    page.get_by_text("Edit the names").click()
     tools = page.locator(".st-key-card-lookup [data-testid=stElementToolbarButton]")
     expect(tools.filter(has=page.get_by_label("Search"))).to_be_visible()
     expect(tools.filter(has=page.locator('[aria-label^="Download as CSV"]'))).to_have_count(1)
