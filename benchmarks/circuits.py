@@ -72,7 +72,7 @@ def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
             samples=8 * samples,
         )
     )
-    kept = stream(wide, text).nbytes / MB, sum(each.nbytes for each in seen(plain_wide, text, ("",)).values()) / MB
+    stored = stream(wide, text).nbytes / MB, sum(each.nbytes for each in seen(plain_wide, text, ("",)).values()) / MB
     alone = f"residual stream of {layers // 2} layers recorded, {long} tokens"
     what = f"states of {layers} layers recorded, {n} tokens"
     sweep = f"patch sweep, {layers} layers by {n} positions"
@@ -81,7 +81,7 @@ def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
         Row(what, "ms", passes["ours"], "plain hooks", passes["hooks"]),
         Row(what, "ms", passes["ours"], "a pass that records nothing", passes["plain"]),
         Row(alone, "ms", streams["ours"], "plain hooks", streams["hooks"], SAME, relative=True),
-        Row(f"{alone}: stored", "MB", kept[:1], "plain hooks", kept[1:], SAME_MEMORY, relative=True),
+        Row(f"{alone}: stored", "MB", stored[:1], "plain hooks", stored[1:], SAME_MEMORY, relative=True),
         Row(f"forward and all maps, {long} tokens", "ms", maps["ours"], EAGER, maps["eager"], TARGET, relative=True),
     ]
 

@@ -87,7 +87,7 @@ class Spent:
     cpu_seconds: float  # of the server and its workers
     memory: tuple[float, float]  # of both in MB, before and after
     others: float  # load average of this machine before
-    first_pages: tuple[tuple[float, ...], tuple[float, ...]]  # seconds of newcomers, before and meanwhile
+    first_pages: tuple[tuple[float, ...], tuple[float, ...]]  # seconds of newcomers, in peace and under load
 
 
 async def visitors(server: Server, count: int, each: int, chapter: str = CHAPTER) -> tuple[list[Answer], Spent]:
@@ -119,10 +119,10 @@ async def visitors(server: Server, count: int, each: int, chapter: str = CHAPTER
 
     await newcomer()  # the first of all on a new server, who waits for its imports
     peace = tuple([await newcomer() for _ in range(5)])
-    meanwhile = asyncio.create_task(newcomers())
+    loaded = asyncio.create_task(newcomers())
     answers = list(itertools.chain.from_iterable(await asyncio.gather(*map(one, texts))))
     seconds, cpu_seconds = time.perf_counter() - begun[0][0], used.cpu_seconds() - begun[0][1]
-    first_pages = peace, tuple(await meanwhile)
+    first_pages = peace, tuple(await loaded)
     return answers, Spent(seconds, cpu_seconds, (before, used.memory() / MB), others, first_pages)
 
 
@@ -169,7 +169,7 @@ def load_rows(
     errors = sum(answer.error is not None for answer in answers)
     seconds = sorted(answer.seconds for answer in answers)
     late = seconds[max(0, -(-95 * len(seconds) // 100) - 1)]
-    (before, after), (peace, meanwhile) = spent.memory, spent.first_pages
+    (before, after), (peace, loaded) = spent.memory, spent.first_pages
     return [
         Row(f"{about}: errors", "answers", (errors,), target=0),
         Row(f"{about}: wrong answers", "answers", (mistakes,), target=0),
@@ -180,7 +180,7 @@ def load_rows(
         Row(f"{about}: processor's time for one", "s", (cost(answers, spent),), _FLOOR, (floor,), CPU),
         Row(f"{about}: messages of one", "messages", tuple(answer.messages for answer in answers), target=MESSAGES),
         Row(f"{about}: bytes of one", "kB", tuple(answer.size / 1e3 for answer in answers)),
-        Row(f"{about}: a newcomer's first page", "s", meanwhile, "in peace", peace, NEWCOMER, relative=True),
+        Row(f"{about}: a newcomer's first page", "s", loaded, "in peace", peace, NEWCOMER, relative=True),
         Row(f"{about}: cores kept busy by the server", "cores", (spent.cpu_seconds / spent.seconds,)),
         Row(f"{about}: load average of the machine before", "processes", (spent.others,)),
         Row(f"{about}: memory of the server", "MB", (after,), "before", (before,)),
