@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import heapq
+import itertools
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Iterator
@@ -92,8 +94,36 @@ def turns(
         yield work
 
 
+class AddressTurn:
+    """The turn of one address: whoever draws a first page has it next, then whoever waits longest."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._taken = False
+        self._waiting: list[tuple[bool, int, threading.Event]] = []
+        self._count = itertools.count()
+
+    def acquire(self, first: bool) -> None:
+        """Wait for the turn."""
+        mine = threading.Event()
+        with self._lock:
+            if not self._taken:
+                self._taken = True
+                return
+            heapq.heappush(self._waiting, (not first, next(self._count), mine))
+        mine.wait()
+
+    def release(self) -> None:
+        """Pass the turn on."""
+        with self._lock:
+            if self._waiting:
+                heapq.heappop(self._waiting)[2].set()
+            else:
+                self._taken = False
+
+
 class PageTurns:
-    """One page of each address runs at a time.
+    """One page of each address runs at a time, and a visitor's first before all others.
 
     Pages are Python, and one interpreter runs one thread at a time: twelve pages of one address at once would leave a
     newcomer a thirteenth of it, and finish no sooner than one after the other.
@@ -101,25 +131,30 @@ class PageTurns:
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._semaphores: WeakValueDictionary[Hashable, threading.Semaphore] = WeakValueDictionary()
-        self._held: ContextVar[threading.Semaphore | None] = ContextVar("turn", default=None)
+        self._of: WeakValueDictionary[Hashable, AddressTurn] = WeakValueDictionary()
+        self._held: ContextVar[tuple[AddressTurn, bool] | None] = ContextVar("turn", default=None)
 
     @contextmanager
-    def turn(self, address: Hashable) -> Iterator[None]:
-        """Run this code once no other page of the address runs; a part of a page that runs has its turn."""
+    def turn(self, address: Hashable, first: bool = False) -> Iterator[None]:
+        """Run this code once no other page of the address runs; a part of a page that runs has its turn.
+
+        Args:
+            first: whether its visitor has no page yet.
+        """
         if self._held.get() is not None:
             yield
             return
         with self._lock:
-            semaphore = self._semaphores.get(address)
-            if semaphore is None:
-                self._semaphores[address] = semaphore = threading.Semaphore()
-        with semaphore:
-            token = self._held.set(semaphore)
-            try:
-                yield
-            finally:
-                self._held.reset(token)
+            own = self._of.get(address)
+            if own is None:
+                self._of[address] = own = AddressTurn()
+        own.acquire(first)
+        token = self._held.set((own, first))
+        try:
+            yield
+        finally:
+            self._held.reset(token)
+            own.release()
 
     @contextmanager
     def pause(self) -> Iterator[None]:
@@ -128,12 +163,13 @@ class PageTurns:
         if held is None:
             yield
             return
+        own, first = held
         token = self._held.set(None)
-        held.release()
+        own.release()
         try:
             yield
         finally:
-            held.acquire()
+            own.acquire(first)
             self._held.reset(token)
 
 

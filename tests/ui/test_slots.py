@@ -126,15 +126,16 @@ def test_pages_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[object] = []
 
     class Watched(PageTurns):
-        def turn(self, address: Hashable) -> AbstractContextManager[None]:
-            taken.append(address)
-            return super().turn(address)
+        def turn(self, address: Hashable, first: bool = False) -> AbstractContextManager[None]:
+            taken.append((address, first))
+            return super().turn(address, first)
 
     monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
     monkeypatch.setattr("serving.compute.turns.page_turns", Watched())
     app = AppTest.from_file(MAIN, default_timeout=TIMEOUT).run()
     assert not app.exception
-    assert taken == ["192.0.2.7"] * 2  # the page, and home's sentence, which also runs by itself
+    # The page, and home's sentence, which also runs by itself.
+    assert taken == [("192.0.2.7", True), ("192.0.2.7", False)]
 
 
 def test_a_part_that_runs_by_itself_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:

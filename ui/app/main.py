@@ -14,10 +14,12 @@ if __name__ == "__main__":
     from serving.process.background import collect_by_allocation, start_background_work
     from ui.chapter.parts import report_damaged_assets
     from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
-    from ui.streamlit_internals.script_run import clearing_fragments, network
+    from ui.streamlit_internals.message_filter import has_acted
+    from ui.streamlit_internals.script_run import clearing_fragments, network, window_id
 
     try:
-        with page_turns.turn(network()), batched_messages(), clearing_fragments(), report_damaged_assets():
+        turn = page_turns.turn(network(), first=not has_acted(window_id() or ""))
+        with turn, batched_messages(), clearing_fragments(), report_damaged_assets():
             from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
             page = enter()

@@ -155,6 +155,12 @@ class Projected(StoredTensors):
 
     def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
         """`attention_weights` of these heads and queries over all keys."""
+        weights = self.leading_weights(heads, queries)
+        later = self.shape[3] - weights.shape[3]
+        return F.pad(weights, (0, later)) if later else weights
+
+    def leading_weights(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows some_keys"]:
+        """Return `rows` up to the last key that some of these queries may attend to; all later weights are 0."""
         return self._weights(heads, queries, self._edit(range(self.shape[1])[heads], queries))
 
     def scores(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
@@ -174,14 +180,8 @@ class Projected(StoredTensors):
         self._weights(heads, queries, capture)
         return F.pad(captured[0], (0, self.shape[3] - captured[0].shape[3]), value=-torch.inf)
 
-    def _weights(
-        self,
-        heads: slice,
-        queries: slice,
-        edit: Callable[[Tensor], Tensor] | None,
-        out: Float[Tensor, "batch some_heads rows keys"] | None = None,
-    ) -> Tensor:
-        """Return `attention_weights` of these heads and queries, with an edit of their scores; written to `out`."""
+    def _weights(self, heads: slice, queries: slice, edit: Callable[[Tensor], Tensor] | None) -> Tensor:
+        """Return `leading_weights` with an edit of their scores."""
         self.check_unchanged()
         group = self.queries.shape[1] // self.keys.shape[1]
         keys = self.keys[:, heads] if group == 1 else self.keys[:, torch.arange(self.queries.shape[1])[heads] // group]
@@ -193,8 +193,7 @@ class Projected(StoredTensors):
         if self.causal and not is_whole:
             past = causal_mask(self.shape[2], self.shape[3], self.queries.device, queries, slice(visible))[None, None]
             mask = past if mask is None else mask & past
-        tile = None if out is None else out[..., :visible]
-        weights = attention_weights(
+        return attention_weights(
             self.queries[:, heads, queries],
             keys[:, :, :visible],
             mask,
@@ -203,14 +202,7 @@ class Projected(StoredTensors):
             softcap=self.softcap,
             edit=edit,
             causal=is_whole,
-            out=tile,
         )
-        if out is None or tile is None:
-            return F.pad(weights, (0, self.shape[3] - visible)) if visible < self.shape[3] else weights
-        if weights is not tile:  # of another type
-            tile[...] = weights
-        out[..., visible:].zero_()
-        return out
 
     def _edit(self, heads: range, queries: slice) -> Callable[[Tensor], Tensor] | None:
         """Return the edit of the scores of these heads; None without any."""
@@ -302,10 +294,9 @@ def empty_maps(size: tuple[int, ...]) -> Float[Tensor, "*size"]:
 
 def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
     """Write the weights of these heads and queries to `out`."""
-    if type(source) is Projected and out.device == source.queries.device:
-        source._weights(heads, queries, source._edit(range(source.shape[1])[heads], queries), out)
-    else:
-        out[...] = source.rows(heads, queries)
+    weights = source.leading_weights(heads, queries) if type(source) is Projected else source.rows(heads, queries)
+    out[..., : weights.shape[3]] = weights
+    out[..., weights.shape[3] :] = 0
 
 
 def map_blocks(source: Source, heads: range, rows: range) -> list[tuple[slice, slice]]:

@@ -27,7 +27,6 @@ def attention_weights(
     scale: float | None = None,
     softcap: float | None = None,
     edit: Callable[[Tensor], Tensor] | None = None,
-    out: Float[Tensor, "batch heads queries keys"] | None = None,
 ) -> Float[Tensor, "batch heads queries keys"]:
     """Return softmax(scale Q K^T + bias) over the keys that the mask allows (Vaswani 2017, equation 1).
 
@@ -38,7 +37,6 @@ def attention_weights(
         scale: 1 / sqrt(d) unless given.
         softcap: scaled scores s become c tanh(s / c), so none exceeds c (Gemma 2, section 2).
         edit: applied to the scores last, before the softmax: an intervention.
-        out: where the weights are written, if they fit: of their type, without gradients. They are returned anyway.
 
     Fewer key heads than query heads are grouped queries: each key head serves heads / key_heads neighbouring
     query heads (Ainslie 2023, section 2.2).
@@ -70,14 +68,10 @@ def attention_weights(
         scores.tril_(k - q)[..., k - min(q, k) :].add_(later)  # scores of later keys become 0, then -inf
     if edit is not None:
         scores = edit(scores)
-    if out is not None and (out.dtype != scores.dtype or scores.requires_grad):  # an edit may change both
-        out = None
-    return torch.softmax(scores, dim=-1, out=out) if none_empty else row_softmax(scores, out)
+    return torch.softmax(scores, dim=-1) if none_empty else row_softmax(scores)
 
 
-def row_softmax(
-    scores: Float[Tensor, "*batch keys"], out: Float[Tensor, "*batch keys"] | None = None
-) -> Float[Tensor, "*batch keys"]:
+def row_softmax(scores: Float[Tensor, "*batch keys"]) -> Float[Tensor, "*batch keys"]:
     """Return exp(s_j) / sum_l exp(s_l) along each row; a row of -inf alone, whose keys are all masked, becomes zeros.
 
     Gradients are finite there too: softmax of a row of -inf is 0 / 0, so where gradients are needed the scores of such
@@ -88,7 +82,7 @@ def row_softmax(
     empty = scores.amax(dim=-1, keepdim=True) == -torch.inf
     if scores.requires_grad:
         return torch.softmax(scores.masked_fill(empty, 0.0), dim=-1).masked_fill(empty, 0.0)
-    return torch.softmax(scores, dim=-1, out=out).masked_fill_(empty, 0.0)
+    return torch.softmax(scores, dim=-1).masked_fill_(empty, 0.0)
 
 
 def causal_mask(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -53,3 +54,26 @@ def test_a_page_that_fails_ends_its_turn() -> None:
 
     threading.Thread(target=run).start()
     assert over.wait(TIMEOUT)
+
+
+def test_a_first_page_is_drawn_before_what_waits() -> None:
+    pages, order = PageTurns(), list[str]()
+    threads = list[threading.Thread]()
+
+    def wait(name: str, first: bool) -> None:
+        def run() -> None:
+            with pages.turn("one address", first):
+                order.append(name)
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        while len(turn._waiting) < len(threads):
+            time.sleep(0.001)
+
+    with pages.turn("one address"):
+        turn = pages._of["one address"]
+        for name in ("answer", "newcomer", "another answer", "another newcomer"):
+            wait(name, name.endswith("newcomer"))
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert order == ["newcomer", "another newcomer", "answer", "another answer"]
