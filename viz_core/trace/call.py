@@ -11,7 +11,7 @@ from torch import Tensor
 from viz_core.trace.arguments import Index, check_whole, index_range, is_index, without_autocast
 from viz_core.trace.one_text import OneText, source_of_text
 from viz_core.trace.points import SampledPoints
-from viz_core.trace.source import Direct, OfSource, Projected, Source, empty_maps, map_blocks, row_blocks, write_rows
+from viz_core.trace.source import Direct, OfSource, Projected, Source, map_blocks, row_blocks, write_rows, zero_maps
 from viz_core.trace.weights import TokenMask, is_masked
 
 
@@ -209,7 +209,7 @@ class AttentionCall(OfSource):
         across = slice(columns.start, columns.stop, columns.step)
         with without_autocast(self.source.tensors()):
             size = (self.source.shape[0], len(heads), len(rows), len(columns))
-            tile = empty_maps(size)
+            tile = zero_maps(size)
             for some, block in map_blocks(self.source, heads, rows):
                 i, j = (some.start - heads.start) // heads.step, (block.start - rows.start) // rows.step
                 part = tile[:, i : i + some.stop - some.start, j : j + len(range(self.num_queries)[block])]

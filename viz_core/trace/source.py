@@ -278,25 +278,24 @@ def with_texts(source: Source, site: str | None) -> Source:
     return replace(source, texts=texts)
 
 
-def empty_maps(size: tuple[int, ...]) -> Float[Tensor, "*size"]:
-    """Return memory for float32 weights on the CPU, in huge pages where there are any.
+def zero_maps(size: tuple[int, ...]) -> Float[Tensor, "*size"]:
+    """Return float32 zeros on the CPU, in huge pages where there are any.
 
     The first touches of the usual pages of 4 kB take as long, all in all, as products and softmax. Numpy requests huge
     pages for large arrays, torch does not.
     """
     num_bytes = 4 * math.prod(size)
     if num_bytes < _HUGE_PAGE:
-        return torch.empty(size, dtype=torch.float32)
-    memory = np.empty(num_bytes + _HUGE_PAGE, dtype=np.uint8)
+        return torch.zeros(size, dtype=torch.float32)
+    memory = np.zeros(num_bytes + _HUGE_PAGE, dtype=np.uint8)
     start = -memory.ctypes.data % _HUGE_PAGE
     return torch.from_numpy(memory[start : start + num_bytes].view(np.float32)).view(size)
 
 
 def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
-    """Write the weights of these heads and queries to `out`."""
+    """Write the weights of these heads and queries to zeros."""
     weights = source.leading_weights(heads, queries) if type(source) is Projected else source.rows(heads, queries)
     out[..., : weights.shape[3]] = weights
-    out[..., weights.shape[3] :] = 0
 
 
 def map_blocks(source: Source, heads: range, rows: range) -> list[tuple[slice, slice]]:
