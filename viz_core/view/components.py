@@ -30,7 +30,7 @@ from viz_core.runtime.assets import ASSETS, reading
 COMPONENTS = ASSETS / "components"
 _STYLE_IMPORT = re.compile(r'^@import "([^"]+)";$', re.MULTILINE)
 _IMPORT = re.compile(r'^import \{([^}]+)\} from "([^"]+)";$', re.MULTILINE)
-_EXPORT = re.compile(r"^export (?:default |((?:async function|function|class|const) (\w+)))", re.MULTILINE)
+_EXPORT = re.compile(r"^export (?:default |((?:async function|function|class|const) (\w+)\b(?!,)))", re.MULTILINE)
 
 
 @dataclass(frozen=True)

@@ -263,6 +263,7 @@ def test_a_component_is_one_script_that_a_page_can_hold(entry: str) -> None:
     "sources",
     [
         {"x/main.js": "export const a = 1;\n"},
+        {"x/main.js": "export const c, d = 2;\nexport default d;\n"},
         {"x/main.js": 'import * as b from "./b.js";\nexport default b;\n', "x/b.js": "export const b = 1;\n"},
         {"x/main.js": 'import { b } from "./c.js";\nexport default b;\n'},
         {"x/main.js": 'import { b } from "./b.js";\nexport default b;\n', "x/b.js": "const b = 1;\nexport { b };\n"},
