@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import heapq
-import itertools
 import threading
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -95,13 +93,13 @@ def turns(
 
 
 class AddressTurn:
-    """The turn of one address: whoever draws a first page has it next, then whoever waits longest."""
+    """The turn of one address: first pages and others alternate where both wait, each in the order they came."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._taken = False
-        self._waiting: list[tuple[bool, int, threading.Event]] = []
-        self._count = itertools.count()
+        self._waiting: dict[bool, deque[threading.Event]] = {True: deque(), False: deque()}  # by: is it a first page?
+        self._next = True
 
     def acquire(self, first: bool) -> None:
         """Wait for the turn."""
@@ -110,23 +108,26 @@ class AddressTurn:
             if not self._taken:
                 self._taken = True
                 return
-            heapq.heappush(self._waiting, (not first, next(self._count), mine))
+            self._waiting[first].append(mine)
         mine.wait()
 
     def release(self) -> None:
         """Pass the turn on."""
         with self._lock:
-            if self._waiting:
-                heapq.heappop(self._waiting)[2].set()
+            kind = self._next if self._waiting[self._next] else not self._next
+            self._next = not kind
+            if self._waiting[kind]:
+                self._waiting[kind].popleft().set()
             else:
-                self._taken = False
+                self._taken, self._next = False, True
 
 
 class PageTurns:
-    """One page of each address runs at a time, and a visitor's first before all others.
+    """One page of each address runs at a time.
 
     Pages are Python, and one interpreter runs one thread at a time: twelve pages of one address at once would leave a
-    newcomer a thirteenth of it, and finish no sooner than one after the other.
+    newcomer a thirteenth of it, and finish no sooner than one after the other. A first page need not wait for all that
+    a class has typed, and every second turn is for those whose page is there: nobody holds these up by loading again.
     """
 
     def __init__(self) -> None:

@@ -56,24 +56,24 @@ def test_a_page_that_fails_ends_its_turn() -> None:
     assert over.wait(TIMEOUT)
 
 
-def test_a_first_page_is_drawn_before_what_waits() -> None:
+def test_first_pages_alternate_with_those_that_waited_before() -> None:
     pages, order = PageTurns(), list[str]()
     threads = list[threading.Thread]()
 
-    def wait(name: str, first: bool) -> None:
+    def wait(name: str) -> None:
         def run() -> None:
-            with pages.turn("one address", first):
+            with pages.turn("one address", name.startswith("newcomer")):
                 order.append(name)
 
         threads.append(threading.Thread(target=run))
         threads[-1].start()
-        while len(turn._waiting) < len(threads):
+        while sum(map(len, turn._waiting.values())) < len(threads):
             time.sleep(0.001)
 
     with pages.turn("one address"):
         turn = pages._of["one address"]
-        for name in ("answer", "newcomer", "another answer", "another newcomer"):
-            wait(name, name.endswith("newcomer"))
+        for name in ("answer 1", "answer 2", "newcomer 1", "newcomer 2", "newcomer 3"):
+            wait(name)
     for thread in threads:
         thread.join(TIMEOUT)
-    assert order == ["newcomer", "another newcomer", "answer", "another answer"]
+    assert order == ["newcomer 1", "answer 1", "newcomer 2", "answer 2", "newcomer 3"]
