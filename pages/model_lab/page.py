@@ -54,13 +54,13 @@ with main, st.container(gap="xsmall", key="inputs"):
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
-    with st.container(horizontal=True, vertical_alignment="center"):
+with main:
+    with st.container(horizontal=True, vertical_alignment="center", key="notes"):
         notes(chapter, request, result)
         if "vision-chapter" in card.kind_class.features:
             link_to_vision(chapter, card)
         if card.kind_class.input_label != "sound":
             link_to_heads(chapter, model)
-with main:
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)
         menu = heads_menu(chapter)

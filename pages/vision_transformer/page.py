@@ -35,8 +35,10 @@ with chapter.card("main"):
     with st.container(horizontal=True, vertical_alignment="bottom", key="picture"):
         picture_inputs = chapter.require(choose_picture(chapter, chosen))
         broken = chapter.break_it("shuffled", "no-positions") if picture_inputs.found.probabilities else ""
-    prediction(chapter, picture_inputs, broken)
+    with st.container(key="prediction"):
+        prediction(chapter, picture_inputs, broken)
     warn_of_weights(picture_inputs.request.model)
+    maps = st.container(key="stage")
 
 names = HeadNames.of(picture_inputs.found.trace)
 off: tuple[str, ...] = ()
@@ -47,9 +49,10 @@ if menu.is_drawn:
         contribution_kind = chapter.contributions_choice()
 without = names.read(off)
 if off:
-    show_without(chapter, picture_inputs, off, without)
+    with maps:
+        show_without(chapter, picture_inputs, off, without)
 second, inputs = maps_without(chapter, picture_inputs, off, without, contribution_kind) if off else ((), ("", ""))
-with st.container(key="waiting"):  # messages come and go here, and move nothing below them, nor take its focus
+with maps, st.container(key="waiting"):  # messages come and go here, and move nothing below them, nor take its focus
     groups = picture_maps(picture_inputs.request, current_language())
     shown = (
         picture_maps(picture_inputs.request, current_language(), contribution_kind=contribution_kind)
@@ -143,7 +146,8 @@ sections: dict[str, Callable[[], None]] = {
     "book": book,
     "code": sources_and_code,
 }
-chapter.fragment(open_map_and_head)
+with maps:
+    chapter.fragment(open_map_and_head)
 if menu.is_drawn:
     with menu.block():
         head_buttons(chapter, names, groups, drawn[0], off)

@@ -34,7 +34,7 @@ from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 
 _SHOWN_LABELS = 5
-_PICTURE = 160
+_PICTURE = 124
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
@@ -62,11 +62,14 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
     percent = f"{100 * probabilities[label]:.1f}"
-    left, right = st.columns([1, 2], gap="medium")
+    left, middle, right = st.columns([2, 4, 5], vertical_alignment="center")
     with left:
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
-    with right:
+    with middle:
         st.markdown(f"## {chapter.words('answer', label=escape(class_label(label)), percent=percent)}")
+        with chapter.claim_row("main"):
+            chapter.claim("in-order", change, ROUNDING)
+    with right:
         top = sorted(probabilities, key=lambda name: -probabilities[name])[:_SHOWN_LABELS]
         classes = [class_label(name) for name in top]
         figure = bars_figure(classes, [probabilities[name] for name in top], classes[0], names["class"], names)
@@ -74,8 +77,6 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         figure.update_xaxes(visible=False)  # each bar has its number
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=classes[0], probability=probability)
-    with chapter.claim_row("main"):
-        chapter.claim("in-order", change, ROUNDING)
 
 
 def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:

@@ -18,6 +18,7 @@ from tests.browser.page_checks import (
     expect_streamlit_to_speak,
     expect_texts_to_fit,
     open_sheets,
+    wait_until,
     watch,
 )
 from ui.chapter.contents import all_chapters, all_pages
@@ -31,15 +32,16 @@ DESK = {"width": 1400, "height": 900}
 WITHOUT_FIGURE = ("home", "review")
 CHAPTERS = all_chapters()[1:]
 
-# Upper edges of the first figure and of the first control in the main card.
+# Upper edges of the main card's figure, in the shadow of a component too, and of its first control.
 FIRST = """() => {
-  const card = document.querySelector('[class*="st-key-card-"]');
-  const top = (names, least) => [...card.querySelectorAll(names)].map((each) => each.getBoundingClientRect())
+  const all = (root) => [...root.querySelectorAll("*")]
+    .flatMap((each) => [each, ...all(each.shadowRoot ?? new DocumentFragment())]);
+  const inside = all(document.querySelector('[class*="st-key-card-"]'));
+  const top = (names, least) => inside.filter((each) => each.matches(names)).map((each) => each.getBoundingClientRect())
     .find(({ height }) => height >= least)?.top;
-  const figure = '[data-testid^="stBidiComponent"], [data-testid="stImage"], canvas';
-  return { figure: top(figure, 60), control: top("input, button", 1) };
+  return { figure: top('[role="application"]', 60) ?? top("[data-drawn]", 60), control: top("input, button", 1) };
 }"""
-VISIBLE = 60  # px of the figure, at least
+VISIBLE = 120  # px of the figure, at least
 
 
 def first_picture(page: Page, _: Words | None = None) -> None:
@@ -101,6 +103,7 @@ def test_no_chapter_jumps_shows_an_error_or_hides_a_text_or_keeps_somebody_out(
         expect(page.locator("html")).to_have_attribute("lang", language)
         expect_nothing_jumped(page)
     if chapter in CHAPTERS:
+        wait_until(page, f"({FIRST})().figure")
         first = page.evaluate(FIRST)
         assert 0 < first["control"] < PHONE["height"], first
         assert first["figure"] < PHONE["height"] - VISIBLE, first
