@@ -55,17 +55,17 @@ with main, st.container(gap="xsmall", key="inputs"):
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
 with main:
-    with st.container(horizontal=True, vertical_alignment="center", key="notes"):
-        notes(chapter, request, result)
-        if "vision-chapter" in card.kind_class.features:
-            link_to_vision(chapter, card)
-        if card.kind_class.input_label != "sound":
-            link_to_heads(chapter, model)
     with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
         broken = choose_error(chapter, card)
         menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     above_maps, maps = st.container(key="above-maps"), st.container(key="stage")
+    with st.container(horizontal=True, vertical_alignment="center"):
+        notes(chapter, request, result)
+        if "vision-chapter" in card.kind_class.features:
+            link_to_vision(chapter, card)
+        if card.kind_class.input_label != "sound":
+            link_to_heads(chapter, model)
 
 language = current_language()
 with waiting:
