@@ -1,4 +1,7 @@
-"""The shipped proxy before the hosted server: pages pass, and each limit holds."""
+"""The shipped proxy before servers that echo: a visitor stays with one, and each limit holds.
+
+What becomes of a page whose server is lost is tested in tests/serving/process/test_processes.py.
+"""
 
 from __future__ import annotations
 
@@ -7,152 +10,24 @@ import json
 import os
 import re
 import shutil
-import signal
 import socket
 import ssl
 import subprocess
 import threading
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass
+from contextlib import contextmanager, suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page, expect
-from websockets.sync.client import connect
-from websockets.typing import Subprotocol
 
-from benchmarks.serving import HOSTED, ROOT, Server, free_port, running, wait_until_healthy
-from tests.browser.conftest import browser, page
-
-__all__ = ["browser", "page"]
+from benchmarks.serving import ROOT, free_port
 
 pytestmark = [
     pytest.mark.attack("proxy"),
     pytest.mark.skipif(shutil.which("haproxy") is None or shutil.which("openssl") is None, reason="no HAProxy here"),
 ]
-SLOW = 180_000
-PROTOCOL = Subprotocol("streamlit")
-LINE = "An English sentence"
-
-
-@dataclass(frozen=True)
-class Proxied:
-    """The proxy's address, the servers behind it by name, and where they tell their metrics."""
-
-    url: str
-    servers: dict[str, Server]
-    counts: dict[str, str]
-
-
-@contextmanager
-def behind_proxy(folder: Path, *servers: Server) -> Iterator[str]:
-    """The address of the shipped proxy, without TLS, before these servers."""
-    address = f"127.0.0.1:{free_port()}"
-    written = (ROOT / "deploy" / "haproxy.cfg").read_text(encoding="utf-8")
-    places = [f"    server s{number} {each.url.removeprefix('http://')}" for number, each in enumerate(servers)]
-    for shipped, changed in (
-        (r"^ +server-template.*$", "\n".join(places)),
-        (r"^frontend unencrypted\n(?: .*\n)+", ""),
-        (r"(?:^ +bind .*\n)+", f"    bind {address}\n"),
-        (r"X-Forwarded-Proto https", "X-Forwarded-Proto http"),
-        (r" secure ", " "),
-    ):
-        written = re.sub(shipped, changed, written, flags=re.M)
-    (folder / "haproxy.cfg").write_text(written, encoding="utf-8")
-    log = folder / "haproxy.log"
-    with log.open("wb") as output:
-        command = ["haproxy", "-f", str(folder / "haproxy.cfg")]
-        proxy = subprocess.Popen(command, env=os.environ | {"HOSTNAME": "proxy"}, stdout=output, stderr=output)
-    try:
-        wait_until_healthy(f"http://{address}", proxy, log, "/readyz")
-        yield f"http://{address}"
-    finally:
-        proxy.terminate()
-        proxy.wait(timeout=30)
-
-
-@pytest.fixture(scope="module")
-def proxied(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Proxied]:
-    """The shipped configuration without TLS, which is tried below, and with the servers of the test."""
-    tmp_path = tmp_path_factory.mktemp("proxied")
-    secret = {"STREAMLIT_SERVER_COOKIE_SECRET": "one secret for all replicas", "ATLAS_WORKERS": "0"}
-    with ExitStack() as stack:
-        servers: dict[str, Server] = {}
-        counts: dict[str, str] = {}
-        for name in ("one", "two"):
-            (tmp_path / name).mkdir()
-            counts[name] = f"127.0.0.1:{free_port()}"
-            settings = secret | {"ATLAS_METRICS": counts[name]}
-            servers[name] = stack.enter_context(running(tmp_path / name, HOSTED, settings))
-        yield Proxied(stack.enter_context(behind_proxy(tmp_path, *servers.values())), servers, counts)
-
-
-def sessions(counts: str) -> int:
-    """Visitors of one server, asked behind the proxy's back."""
-    with urllib.request.urlopen(f"http://{counts}/metrics", timeout=60) as answer:
-        found = re.search(r"^atlas_sessions (\S+)$", answer.read().decode(), re.M)
-    assert found
-    return int(float(found[1]))
-
-
-def wait_for_sessions(counts: str, at_least: int) -> None:
-    for _ in range(600):
-        if sessions(counts) >= at_least:
-            return
-        time.sleep(0.1)
-    raise AssertionError(f"{sessions(counts)} sessions; expected {at_least}")
-
-
-@contextmanager
-def windows(url: str, cookie: str, count: int) -> Iterator[None]:
-    """More of one visitor, open at once: shared out by their number, half would come to the other server."""
-    address = f"{url.replace('http', 'ws', 1)}/_stcore/stream"
-    with ExitStack() as stack:
-        for _ in range(count):
-            headers = {"Cookie": f"ATLAS={cookie}"}
-            stack.enter_context(connect(address, additional_headers=headers, subprotocols=[PROTOCOL], proxy=None))
-        yield
-
-
-def cookie(page: Page) -> str:
-    return next(one["value"] for one in page.context.cookies() if one["name"] == "ATLAS")
-
-
-@pytest.mark.attack("disorder")
-def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(page: Page, proxied: Proxied) -> None:
-    with pytest.raises(urllib.error.HTTPError, match="404"):
-        urllib.request.urlopen(f"{proxied.url}/_stcore/metrics", timeout=60)
-
-    page.goto(f"{proxied.url}/transformer?t-text=I+lost+my+bag.&head=cross.1.3")
-    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
-    mine = cookie(page)
-    at_first = [name for name, counts in proxied.counts.items() if sessions(counts)]
-    assert len(at_first) == 1
-    page.reload()
-    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
-    assert cookie(page) == mine
-    (here,) = at_first
-    (there,) = proxied.servers.keys() - {here}
-    with windows(proxied.url, mine, 4):
-        wait_for_sessions(proxied.counts[here], 5)
-        assert sessions(proxied.counts[there]) == 0
-
-    os.kill(proxied.servers[here].pid, signal.SIGKILL)
-    page.get_by_role("textbox", name=LINE).fill("I lost my way.")  # whoever types while it dies
-    page.get_by_role("textbox", name=LINE).press("Enter")
-    page.reload()
-    expect(page.get_by_role("textbox", name=LINE)).to_have_value(re.compile(r"I lost my (bag|way)\."), timeout=SLOW)
-    expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
-    assert "head=cross.1.3" in page.url
-    assert cookie(page) != mine
-    assert sessions(proxied.counts[there]) == 1
-
-
 SHIPPED = ROOT / "deploy" / "haproxy.cfg"
 SMALL = {"sc0_conn_cur gt 1000": "sc0_conn_cur gt 5", "sc1_http_req_rate gt 500": "sc1_http_req_rate gt 5"}
 SMALL |= {"sc2_http_req_rate gt 200": "sc2_http_req_rate gt 5", "sc0_http_req_rate gt 20000": "sc0_http_req_rate gt 60"}
@@ -166,10 +41,16 @@ FORGED = {
 
 
 class Echo(BaseHTTPRequestHandler):
-    """Answers with the headers that it got."""
+    """Answers with the headers that it got, and the port of the server that got them; at first not for "/lost"."""
+
+    lost = 0
 
     def do_GET(self) -> None:
-        body = json.dumps({name.lower(): value for name, value in self.headers.items()}).encode()
+        Echo.lost += self.path == "/lost"
+        if self.path == "/lost" and Echo.lost == 1:
+            return
+        got = {name.lower(): value for name, value in self.headers.items()}
+        body = json.dumps(got | {"port": self.server.server_address[1]}).encode()
         self.send_response(200)
         self.send_header("Content-Length", str(len(body)))
         self.end_headers()
@@ -194,16 +75,27 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @contextmanager
-def proxy(folder: Path, certificates: Path, changes: Mapping[str, str]) -> Iterator[tuple[int, int]]:
-    """Ports of the shipped proxy, with and without TLS, before a server that echoes."""
-    echo = ThreadingHTTPServer(("127.0.0.1", 0), Echo)
-    threading.Thread(target=echo.serve_forever, daemon=True).start()
+def echo_servers(count: int) -> Iterator[list[ThreadingHTTPServer]]:
+    servers = [ThreadingHTTPServer(("127.0.0.1", 0), Echo) for _ in range(count)]
+    for each in servers:
+        threading.Thread(target=each.serve_forever, daemon=True).start()
+    yield servers
+    for each in servers:
+        each.shutdown()
+
+
+@contextmanager
+def proxy(
+    folder: Path, certificates: Path, servers: list[ThreadingHTTPServer], changes: Mapping[str, str]
+) -> Iterator[tuple[int, int]]:
+    """Ports of the shipped proxy, with and without TLS, before these servers."""
     secure, plain = free_port(), free_port()
     written = SHIPPED.read_text(encoding="utf-8").replace("/certs/", f"{certificates}/")
     for shipped, changed in changes.items():
         assert shipped in written
         written = written.replace(shipped, changed)
-    written = re.sub(r"^ +server-template.*$", f"    server one 127.0.0.1:{echo.server_port}", written, flags=re.M)
+    places = "\n".join(f"    server s{each.server_port} 127.0.0.1:{each.server_port}" for each in servers)
+    written = re.sub(r"^ +server-template.*$", places, written, flags=re.M)
     written = written.replace(":8443", f":{secure}").replace(":8080", f":{plain}")
     (folder / "haproxy.cfg").write_text(written, encoding="utf-8")
     running = subprocess.Popen(["haproxy", "-f", str(folder / "haproxy.cfg")], env=os.environ | {"HOSTNAME": "proxy"})
@@ -218,19 +110,18 @@ def proxy(folder: Path, certificates: Path, changes: Mapping[str, str]) -> Itera
     finally:
         running.terminate()
         running.wait(timeout=60)
-        echo.shutdown()
 
 
 @pytest.fixture(scope="module")
 def shipped(tmp_path_factory: pytest.TempPathFactory, certificates: Path) -> Iterator[tuple[int, int]]:
-    with proxy(tmp_path_factory.mktemp("shipped"), certificates, {}) as ports:
+    with echo_servers(1) as servers, proxy(tmp_path_factory.mktemp("shipped"), certificates, servers, {}) as ports:
         yield ports
 
 
 @pytest.fixture
 def small(tmp_path: Path, certificates: Path) -> Iterator[int]:
     """The same limits at small numbers."""
-    with proxy(tmp_path, certificates, SMALL) as ports:
+    with echo_servers(1) as servers, proxy(tmp_path, certificates, servers, SMALL) as ports:
         yield ports[0]
 
 
@@ -245,6 +136,31 @@ def ask(port: int, path: str = "/", method: str = "GET", headers: Mapping[str, s
         return client.getresponse().status
     finally:
         client.close()
+
+
+def visited(port: int, cookie: str = "") -> tuple[int, str]:
+    """The server that answers a visitor, and the cookie it is kept by."""
+    client = connection(port)
+    client.request("GET", "/", headers={"Cookie": cookie} if cookie else {})
+    answer = client.getresponse()
+    found = answer.headers["Set-Cookie"] or cookie
+    return json.loads(answer.read())["port"], found.partition(";")[0]
+
+
+@pytest.mark.attack("disorder")
+def test_a_visitor_stays_with_one_server_and_moves_on_when_it_is_lost(tmp_path: Path, certificates: Path) -> None:
+    with echo_servers(2) as servers, proxy(tmp_path, certificates, servers, {}) as (port, _):
+        assert len({visited(port)[0] for _ in range(8)}) == 2, "newcomers are shared out"
+        mine, cookie = visited(port)
+        assert {visited(port, cookie) for _ in range(8)} == {(mine, cookie)}
+        (lost,) = (each for each in servers if each.server_port == mine)
+        lost.shutdown()
+        lost.server_close()
+        other, another = visited(port, cookie)
+        assert other != mine
+        assert another != cookie
+        assert {visited(port, another) for _ in range(8)} == {(other, another)}
+        assert ask(port, "/lost") == 200, "a request whose server dies is sent again"
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "::1"])
