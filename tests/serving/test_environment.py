@@ -1,7 +1,5 @@
 """A home that can be read, options that Streamlit knows, cores and memory of a container, and logs without texts."""
 
-from __future__ import annotations
-
 import io
 import json
 import logging

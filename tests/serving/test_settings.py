@@ -1,7 +1,5 @@
 """Settings from the environment, documented in docs/settings.md."""
 
-from __future__ import annotations
-
 import os
 import re
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Messages as a browser and a session send them, for the tests of what stands between the two."""
 
-from __future__ import annotations
-
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState

@@ -1,7 +1,5 @@
 """Training in slices, the stopwatch of a page, and heads by their names, switched off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from itertools import count
 

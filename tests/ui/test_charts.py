@@ -1,7 +1,5 @@
 """Figures and heatmaps as their components read them, and the files a chapter offers."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

@@ -1,7 +1,5 @@
 """The table of contents, and the index page."""
 
-from __future__ import annotations
-
 import logging
 import re
 import socket

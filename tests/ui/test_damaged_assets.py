@@ -1,7 +1,5 @@
 """What ships with the code, damaged: what reads a file says so in a sentence that names it, or nothing is lost."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

@@ -1,7 +1,5 @@
 """Errors as sentences, and sessions."""
 
-from __future__ import annotations
-
 import ast
 import pickle
 import re

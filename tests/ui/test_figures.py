@@ -1,7 +1,5 @@
 """Figures of chapters, their predictions, and examples of messages."""
 
-from __future__ import annotations
-
 import inspect
 import re
 import tomllib

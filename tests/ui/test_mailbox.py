@@ -1,7 +1,5 @@
 """What a browser may tell the server, what may not pass, and what becomes of what waits."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

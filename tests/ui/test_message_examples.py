@@ -1,7 +1,5 @@
 """Examples in messages and placeholders: the box they are for reads each of them, in each language."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """Requests that are older than the page: browsers as they are, one message after the other."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Callable, Iterator

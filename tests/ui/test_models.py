@@ -1,7 +1,5 @@
 """Models and their results in caches, and what garbage collection leaves out."""
 
-from __future__ import annotations
-
 import gc
 from collections import defaultdict
 from collections.abc import Iterator

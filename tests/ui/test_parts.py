@@ -1,7 +1,5 @@
 """Lazy parts of a page, claims with their badges, cards of sources, and cards of models."""
 
-from __future__ import annotations
-
 import re
 from typing import Any
 

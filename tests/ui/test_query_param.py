@@ -1,7 +1,5 @@
 """A choice in the address: by a name of no language, by a label of any; whoever acted last decides."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """The language of the address, the switch and the browser, and the sentence that chapters share."""
 
-from __future__ import annotations
-
 import shutil
 from pathlib import Path
 

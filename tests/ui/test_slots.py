@@ -1,7 +1,5 @@
 """Pages that compute in slots: a place in the queue, busy with a way to try again, results kept and shared."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterator

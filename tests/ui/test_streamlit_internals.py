@@ -1,7 +1,5 @@
 """Private names of Streamlit and uvicorn that are missing, and messages of a run in batches."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

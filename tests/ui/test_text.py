@@ -1,7 +1,5 @@
 """Numbers in the format of a language, terms in every language, Markdown, and Streamlit's own labels."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 

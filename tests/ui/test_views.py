@@ -1,7 +1,5 @@
 """The attention view's state in the address, and the bytes of a walk."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from functools import cache
 from typing import Any

@@ -1,7 +1,5 @@
 """`import viz_core` brings every name, and whoever gives a public function the wrong thing is told what it wanted."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from collections.abc import Callable, Iterator

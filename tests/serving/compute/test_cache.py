@@ -1,7 +1,5 @@
 """The cache of results, and whose turn it is."""
 
-from __future__ import annotations
-
 import threading
 from concurrent.futures import ThreadPoolExecutor
 

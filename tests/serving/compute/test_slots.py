@@ -1,7 +1,5 @@
 """Slots: never more at once than there are, shared fairly between addresses."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Turns of pages: one page of each address at a time, and another one while it waits."""
 
-from __future__ import annotations
-
 import threading
 import time
 

@@ -1,7 +1,5 @@
 """Visitors' files are decoded in a process of their own, which ends at its limits."""
 
-from __future__ import annotations
-
 import threading
 import time
 from functools import cache

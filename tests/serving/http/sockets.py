@@ -1,7 +1,5 @@
 """A gate with an app behind it, and browsers' ends of its sockets: for the tests of what comes in by them."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter, deque
 from collections.abc import Callable, Coroutine

@@ -1,7 +1,5 @@
 """Addresses, rates, and the sites and names that a server answers to."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from dataclasses import replace

@@ -3,8 +3,6 @@
 What becomes of a page whose server is lost is tested in tests/serving/process/test_processes.py.
 """
 
-from __future__ import annotations
-
 import http.client
 import json
 import os

@@ -1,7 +1,5 @@
 """Headers of answers, scripts that are served, and uploads: what is sent, and what is refused."""
 
-from __future__ import annotations
-
 import asyncio
 import errno
 import gzip

@@ -1,7 +1,5 @@
 """Sockets without end, without a page: each is bounded, and nobody else notices."""
 
-from __future__ import annotations
-
 import asyncio
 from collections import Counter
 from contextlib import suppress

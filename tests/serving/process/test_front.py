@@ -1,7 +1,5 @@
 """The front's configuration, and the processes behind it: replaced when they end, and stopped together."""
 
-from __future__ import annotations
-
 import os
 import re
 import signal

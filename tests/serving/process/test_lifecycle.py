@@ -1,7 +1,5 @@
 """Health, readiness, metrics and a stop that cuts nobody short; how late the event loop is."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

@@ -1,7 +1,5 @@
 """A public server in two processes of pages: a browser stays with one, and one that dies takes nobody else along."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

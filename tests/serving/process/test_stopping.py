@@ -1,7 +1,5 @@
 """Real servers: who leaves frees the slot, and a server that is told to stop leaves nothing behind."""
 
-from __future__ import annotations
-
 import asyncio
 import json
 import signal

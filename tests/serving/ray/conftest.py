@@ -1,7 +1,5 @@
 """A pool of two replicas on this machine, whose lab holds tiny models."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Iterator
 from pathlib import Path

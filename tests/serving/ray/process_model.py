@@ -1,7 +1,5 @@
 """A model that returns the process it runs in."""
 
-from __future__ import annotations
-
 import os
 from dataclasses import dataclass
 

@@ -3,8 +3,6 @@
 `make serve-test` installs Ray and runs this.
 """
 
-from __future__ import annotations
-
 import asyncio
 import itertools
 import threading

@@ -1,7 +1,5 @@
 """Loaded models, folders as users type them, and what is asked of the lab."""
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor

@@ -1,7 +1,5 @@
 """What crew, batches and serialisation promise to those who run models in processes."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 from collections import defaultdict

@@ -1,7 +1,5 @@
 """What the app was asked, as a notebook that asks the same; and the shipped models where the hub's are asked for."""
 
-from __future__ import annotations
-
 import hashlib
 from dataclasses import replace
 from typing import Any

@@ -1,7 +1,5 @@
 """One way to run models, here or in another process: the same results, no trace on the way, the host's limits."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """A pool of workers that several processes share: the same answers, also after its process was replaced."""
 
-from __future__ import annotations
-
 import multiprocessing
 import threading
 import time

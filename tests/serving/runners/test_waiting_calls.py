@@ -1,7 +1,5 @@
 """Calls that wait for a worker: sentences in one batch, turns between addresses, and processor time that is over."""
 
-from __future__ import annotations
-
 import pickle
 import threading
 import time

@@ -1,7 +1,5 @@
 """Models in worker processes: the same answers, and none is lost when a process dies."""
 
-from __future__ import annotations
-
 import os
 import signal
 import subprocess

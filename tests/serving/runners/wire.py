@@ -1,7 +1,5 @@
 """A connection to a model server without another process: all that is sent is pickled and counted."""
 
-from __future__ import annotations
-
 import pickle
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Functions for workers, in a module that a worker can import, and what tests of them wait with."""
 
-from __future__ import annotations
-
 import os
 import resource
 import subprocess

@@ -1,7 +1,5 @@
 """A real uvicorn with these limits, in the test's own event loop; and limits that a test need not wait for."""
 
-from __future__ import annotations
-
 import asyncio
 import socket
 from collections import Counter

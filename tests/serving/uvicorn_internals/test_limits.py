@@ -1,7 +1,5 @@
 """Limits of connections and sockets, on real servers."""
 
-from __future__ import annotations
-
 import asyncio
 import logging
 import os

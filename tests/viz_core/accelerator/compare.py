@@ -4,8 +4,6 @@ DEVICE is "standin", which needs no GPU (standin.py), or a real one such as "cud
 with status 1 if one differs or fails.
 """
 
-from __future__ import annotations
-
 import contextlib
 import sys
 import traceback

@@ -4,8 +4,6 @@ A GPU machine fails where a tensor was left behind on the CPU, and so does this 
 on the CPU, so results can be compared. Use it in a process of its own: it registers a device of torch for good.
 """
 
-from __future__ import annotations
-
 from contextlib import nullcontext
 from types import SimpleNamespace
 from typing import Any
@@ -38,7 +36,7 @@ class StandinTensor(torch.Tensor):
     numbers: torch.Tensor
 
     @staticmethod
-    def __new__(cls, numbers: torch.Tensor) -> StandinTensor:
+    def __new__(cls, numbers: torch.Tensor) -> "StandinTensor":
         made = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
             cls,
             numbers.size(),

@@ -1,7 +1,5 @@
 """All of the library on an accelerator equals the CPU: on a stand-in always, on a GPU where there is one."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Attention with one head and kernel pooling: numbers by hand, loops, the book's examples, and what is refused."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

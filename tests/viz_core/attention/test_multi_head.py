@@ -1,7 +1,5 @@
 """Masked softmax and multi-head attention, against plain algebra and torch's own module."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

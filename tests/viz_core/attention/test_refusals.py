@@ -1,7 +1,5 @@
 """What attention, positions and models cannot compute, and the words that say so."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable

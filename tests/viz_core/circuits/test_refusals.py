@@ -1,7 +1,5 @@
 """What circuits, paths, scores and logits cannot be made of, and the words that say so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from functools import cache

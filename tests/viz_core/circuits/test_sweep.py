@@ -1,7 +1,5 @@
 """Sweeps and their estimates from gradients, against plain hooks, and on a device without float64."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import pytest

@@ -3,8 +3,6 @@
 `python -m tests.viz_core.hub.architectures` writes the part of docs/architectures.md on timm and torchvision.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Tiny models of every family, each written and loaded once."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A Hub of our own on this machine: the few answers that a download needs."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import threading

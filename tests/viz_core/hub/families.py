@@ -1,7 +1,5 @@
 """Tiny random models of every family, in memory, or in folders as on the Hub; and what they give eagerly."""
 
-from __future__ import annotations
-
 import copy
 import json
 from collections.abc import Iterable

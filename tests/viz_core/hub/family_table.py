@@ -4,8 +4,6 @@
 names, their rows alone. tests/viz_core/hub/test_family_table.py holds a third of the table against the models.
 """
 
-from __future__ import annotations
-
 import contextlib
 import re
 import signal

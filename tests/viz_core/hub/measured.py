@@ -1,7 +1,5 @@
 """How exact the maps of tiny random models are: of a softmax against eager code in float64, of others by their rule."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -48,7 +46,7 @@ def measure(architecture: str) -> float:
         model(**inputs)
         expected = maps_of(twin(**wide, output_attentions=True), stack_of(model))
         if architecture == "diffllama":
-            expected = {site: _difference(maps, twin, site) for site, maps in expected.items()}
+            expected = {site: difference(maps, twin, site) for site, maps in expected.items()}
     real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
     most = 0.0
     for call in trace:
@@ -59,7 +57,7 @@ def measure(architecture: str) -> float:
     return most
 
 
-def _difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
+def difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
     """Return softmax_1 - lambda softmax_2 of a layer of DiffLlama (Ye 2024, equation 1)."""
     own = model.model.layers[int(site.split(".")[1])].self_attn
     factor = (own.lambda_q1 @ own.lambda_k1).exp() - (own.lambda_q2 @ own.lambda_k2).exp() + own.lambda_init

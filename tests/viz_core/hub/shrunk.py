@@ -4,8 +4,6 @@ Sizes are recognised by the names of a config's attributes, in nested configs to
 in `OWN`. Nothing is downloaded.
 """
 
-from __future__ import annotations
-
 import inspect
 import re
 from typing import Any

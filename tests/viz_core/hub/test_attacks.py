@@ -1,7 +1,5 @@
 """Models made to harm: numbers nobody can have meant, headers that lie, links out of a folder, code and networks."""
 
-from __future__ import annotations
-
 import json
 import os
 import socket

@@ -1,7 +1,5 @@
 """Every layer has a site or a reason; models that cannot be instrumented, and errors in a pass."""
 
-from __future__ import annotations
-
 import gc
 import re
 import warnings

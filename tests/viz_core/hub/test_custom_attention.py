@@ -1,7 +1,5 @@
 """Layers with code of their own, models that rely on their masks: the output stays theirs, and nothing is silent."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Differential attention and the mLSTM as they are used, and window settings, against models' own code."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +9,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.hub import test_linear_attention as linear
 from tests.viz_core.hub.families import hybrid, in_memory
+from tests.viz_core.hub.measured import difference
 from tests.viz_core.hub.windows import CASES, PAGE, build, recorded, seen
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_shares, contribution_sum
@@ -49,11 +48,7 @@ def eager(model: Any) -> tuple[list[Tensor], Tensor]:
     model.set_attn_implementation("eager")
     with torch.no_grad():
         result = model(IDS, attention_mask=MASK, output_attentions=True)
-    maps = []
-    for layer, softmaxes in zip(model.model.layers, result.attentions, strict=True):
-        own = layer.self_attn
-        factor = (own.lambda_q1 @ own.lambda_k1).exp() - (own.lambda_q2 @ own.lambda_k2).exp() + own.lambda_init
-        maps.append((softmaxes[:, :4] - factor * softmaxes[:, 4:]).detach())
+    maps = [difference(each, model, f"decoder.{i}.self").detach() for i, each in enumerate(result.attentions)]
     instrument(model)
     return maps, result.logits
 

@@ -1,7 +1,5 @@
 """From the Hub to the cache, and from a pickle of weights to safetensors."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

@@ -1,7 +1,5 @@
 """Edits of models that write with a cache, and beside learned sinks; and edits of states."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from torch import Tensor

@@ -1,8 +1,6 @@
 """Every family of models against what must hold for all: exact maps, the same output, states that add up, padding that
 counts nowhere, heads that are off, and a model that is restored."""
 
-from __future__ import annotations
-
 import inspect
 import math
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """A third of docs/architectures.md, measured again: families with and without the inspector."""
 
-from __future__ import annotations
-
 import pytest
 
 from tests.viz_core.hub.family_table import ERRORS, measure, written

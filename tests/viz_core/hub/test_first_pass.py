@@ -1,7 +1,5 @@
 """The first recorded pass: what changes a model is noticed, and what both passes compute is computed once."""
 
-from __future__ import annotations
-
 import contextvars
 import functools
 import sys

@@ -1,7 +1,5 @@
 """`instrument` on models in memory: in training, of several parts, shared, copied, refused; nothing stays behind."""
 
-from __future__ import annotations
-
 import copy
 import pickle
 from collections.abc import Iterator

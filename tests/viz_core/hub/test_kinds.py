@@ -1,7 +1,5 @@
 """Every kind of model in the register: what it takes and gives, what it offers, and that there are words for it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args

@@ -1,7 +1,5 @@
 """Folders without a tokenizer, and where pictures and videos stand in a prompt."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

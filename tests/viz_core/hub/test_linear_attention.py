@@ -1,7 +1,5 @@
 """Layers without a softmax as they are used: their signed maps against the models' own rules on one-hot values."""
 
-from __future__ import annotations
-
 import dataclasses
 import functools
 import inspect
@@ -54,7 +52,7 @@ class Spy:
         self.layers = [layer for layer in model.modules() if is_linear_attention(layer)]
         self._patch = pytest.MonkeyPatch()
 
-    def __enter__(self) -> Spy:
+    def __enter__(self) -> "Spy":
         with record():  # from here on our own functions stand around the rules
             self.model(IDS[:, :2])
         self._handles = [layer.register_forward_pre_hook(self._enter) for layer in self.layers]

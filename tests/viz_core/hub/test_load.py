@@ -1,7 +1,5 @@
 """Loading: what a card says, what is refused, the real MiniLM, and many who load at once."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

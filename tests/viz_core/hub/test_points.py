@@ -1,7 +1,5 @@
 """Deformable attention of a detector: points and weights of the model's own code, as a map over places."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Running models: what comes in, what comes out, who may share one."""
 
-from __future__ import annotations
-
 import importlib
 from collections.abc import Callable
 from typing import Any

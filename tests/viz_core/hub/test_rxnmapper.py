@@ -1,7 +1,5 @@
 """The model of reactions that ships: its tokens, and its maps against transformers and against its own package."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """A speech model: its maps, what it writes and its times are those of transformers."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from itertools import pairwise
 from pathlib import Path
@@ -13,6 +11,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
 from viz_core.hub import HubModel, HubRun, load_hub
 from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
@@ -37,8 +36,7 @@ def run(model: HubModel) -> HubRun:
 
 @pytest.fixture(scope="module")
 def plain(model: HubModel, tiny: Tiny) -> Any:
-    """The same model as transformers runs it when asked for maps."""
-    return type(model.engine.model).from_pretrained(tiny("whisper"), attn_implementation="eager").eval()
+    return eager(model, tiny("whisper"))
 
 
 def features_of(sound: Sound) -> dict[str, Tensor]:

@@ -1,7 +1,5 @@
 """Tokens as people read them, whatever the vocabulary writes; and tokenizers that would take too long."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from collections.abc import Callable

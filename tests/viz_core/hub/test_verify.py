@@ -1,7 +1,5 @@
 """Recording leaves models as they were: what a first pass and a report say, and copies that share weights."""
 
-from __future__ import annotations
-
 import copy
 import sys
 from pathlib import Path
@@ -234,7 +232,7 @@ class Remembering(nn.Module):
 class CopiesItself(nn.Linear):
     """A quantised layer has such a rule."""
 
-    def __deepcopy__(self, memo: dict[int, Any]) -> CopiesItself:
+    def __deepcopy__(self, memo: dict[int, Any]) -> "CopiesItself":
         made = CopiesItself(2, 2)
         made.weight, made.bias = self.weight, self.bias
         made.copied = True

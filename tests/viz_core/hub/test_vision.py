@@ -1,8 +1,5 @@
 """Vision models of Hugging Face behind the shipped classifiers' face: the same numbers as transformers gives."""
 
-from __future__ import annotations
-
-import copy
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
@@ -22,6 +19,7 @@ from viz_core.lessons.vision_transformer.patches import patchify, permutation_te
 from viz_core.maps.rollout import gradient_relevance
 from viz_core.view import view
 
+Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}
 
@@ -65,19 +63,12 @@ def test_without_positions_order_means_nothing(tiny_model: TinyModel, picture: I
         assert torch.equal(parameter, before[name]), "the shared model is as it was"
 
 
-def test_relevance_by_finite_weights(tiny_model: TinyModel, picture: Image.Image) -> None:
+def test_relevance_by_finite_weights(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
     """Against transformers' own eager attention: its maps, kept in the graph, and their gradients."""
-    import transformers
-
     model = HubVision(tiny_model("vit"))
     prepared = model.prepare(picture)
     found = model.relevance(prepared, model.labels[2])
-    engine = tiny_model("vit").engine.model
-    eager = transformers.ViTForImageClassification(copy.deepcopy(engine.config))
-    eager.load_state_dict(engine.state_dict())
-    eager.set_attn_implementation("eager")
-    eager.eval()
-    result = eager(pixel_values=prepared.pixels, output_attentions=True)
+    result = eager(tiny_model("vit"), tiny("vit"))(pixel_values=prepared.pixels, output_attentions=True)
     gradients = torch.autograd.grad(result.logits[0, 2], result.attentions)
     expected = gradient_relevance([w[0].detach() for w in result.attentions], [g[0] for g in gradients])
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
@@ -108,7 +99,6 @@ def test_what_is_refused(tiny_model: TinyModel, picture: Image.Image) -> None:
         HubVision(tiny_model("vit")).relevance(model.prepare(picture), "cat")
 
 
-Tiny = Callable[[str], Path]
 TEXT = "a cat on the mat"
 
 

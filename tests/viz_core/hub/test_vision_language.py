@@ -1,7 +1,5 @@
 """Models that read a picture and a text together: the maps of eager, and each patch where it lies on the picture."""
 
-from __future__ import annotations
-
 import contextlib
 import json
 import shutil

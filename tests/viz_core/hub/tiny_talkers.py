@@ -1,7 +1,5 @@
 """Tiny random models that read pictures or sounds beside words, written to disk with all that a real one has."""
 
-from __future__ import annotations
-
 import json
 from pathlib import Path
 from tempfile import TemporaryDirectory

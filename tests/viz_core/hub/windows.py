@@ -3,8 +3,6 @@
 Keys are those by which the output of a single layer at the query changes (its gradient), not those that a mask allows.
 """
 
-from __future__ import annotations
-
 import datetime
 import tempfile
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Videos, and what a model sees of pictures."""
 
-from __future__ import annotations
-
 import io
 from typing import Any
 

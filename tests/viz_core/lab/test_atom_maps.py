@@ -1,7 +1,5 @@
 """Atom maps: reactions read from SMILES, the strongest atoms, and RXNMapper's procedure, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

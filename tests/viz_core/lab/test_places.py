@@ -1,7 +1,5 @@
 """Every field whose tokens have places: its drawing, and what the browser gets of it."""
 
-from __future__ import annotations
-
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Two models on one text, and one token's way through the layers, each against whole matrices."""
 
-from __future__ import annotations
-
 import copy
 import json
 import math

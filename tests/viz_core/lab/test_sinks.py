@@ -1,7 +1,5 @@
 """Sinks of texts and pictures against whole maps, and scans with targets and measures of one's own."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import replace

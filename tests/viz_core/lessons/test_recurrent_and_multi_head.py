@@ -1,7 +1,5 @@
 """The recurrent decoder step by step, heads that look evenly, and multi-head attention taken apart."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

@@ -1,7 +1,5 @@
 """Alignments of words and of sound, words of tokens, maps between words, and which head shows a pattern best."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Contributions by loops, scores dimension by dimension, and what is refused."""
 
-from __future__ import annotations
-
 import math
 from pathlib import Path
 from typing import Any

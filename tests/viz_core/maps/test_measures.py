@@ -1,7 +1,5 @@
 """Measures by hand, fingerprints block by block, distances over patches, and contacts of proteins."""
 
-from __future__ import annotations
-
 import math
 from itertools import product
 

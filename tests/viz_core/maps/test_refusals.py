@@ -1,7 +1,5 @@
 """What cannot be measured, aligned or fitted, and the words that say so."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from typing import Any

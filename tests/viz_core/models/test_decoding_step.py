@@ -1,7 +1,5 @@
 """The step of a search: the same numbers as the decoder's, and the decoder itself where something looks inside."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
 

@@ -1,7 +1,5 @@
 """The recurrent models against the equations of their papers, row by row and step by step, in float64."""
 
-from __future__ import annotations
-
 import pytest
 import torch
 from hypothesis import given, settings

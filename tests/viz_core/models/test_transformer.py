@@ -1,7 +1,5 @@
 """The Transformer: the equations, the book’s names and sizes, and a decoder step by step."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping
 

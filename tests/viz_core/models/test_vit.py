@@ -1,7 +1,5 @@
 """The ViT written out with the names of the book's classes, and the steps and parameters of a Transformer."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Learned vectors and biases: loops, the papers' numbers and other implementations."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """The sinusoidal table and rotary positions: by hand, by loops, and against the book and Llama."""
 
-from __future__ import annotations
-
 import math
 
 import pytest

@@ -1,7 +1,5 @@
 """Greedy and beam search against slower searches that cannot be wrong, and what the card of a model says of it."""
 
-from __future__ import annotations
-
 import itertools
 import math
 import random
@@ -32,7 +30,7 @@ class Prefix(NamedTuple):
     source: Tensor
     ids: Tensor
 
-    def select(self, rows: Tensor) -> Prefix:
+    def select(self, rows: Tensor) -> "Prefix":
         return Prefix(self.source[rows], self.ids[rows])
 
 

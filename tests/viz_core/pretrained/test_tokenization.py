@@ -1,7 +1,5 @@
 """Cleaning and tokens, BLEU, and how far inputs are from those that a model was trained on."""
 
-from __future__ import annotations
-
 import math
 import shutil
 import unicodedata

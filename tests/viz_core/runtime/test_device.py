@@ -1,7 +1,5 @@
 """Where models run, and what is asked of an installation before what an extra brings is used."""
 
-from __future__ import annotations
-
 import ctypes
 import importlib.metadata
 import os

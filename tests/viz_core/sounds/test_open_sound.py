@@ -1,7 +1,5 @@
 """Sounds come in as 16,000 samples a second of one channel, or with a sentence that says why not."""
 
-from __future__ import annotations
-
 import io
 import struct
 import wave

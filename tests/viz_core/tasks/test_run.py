@@ -1,7 +1,5 @@
 """Tasks against their rules, token by token; training on them from one seed, and what is kept of a run."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from itertools import islice

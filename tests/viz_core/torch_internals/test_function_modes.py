@@ -1,7 +1,5 @@
 """Torch's private names: the self-test, and what other libraries put in their place."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Attention of every kind, small, and its weights by brute force."""
 
-from __future__ import annotations
-
 import math
 from typing import Any
 

@@ -4,8 +4,6 @@
 them, so this runs in a process of its own.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from importlib.util import find_spec

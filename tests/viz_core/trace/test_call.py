@@ -1,7 +1,5 @@
 """Sites of attention layers, and maps by any index, in tiles and as thumbnails."""
 
-from __future__ import annotations
-
 import copy
 import io
 import itertools

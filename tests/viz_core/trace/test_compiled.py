@@ -1,7 +1,5 @@
 """torch.compile and torch.export: whole where nobody records, refused in a sentence where somebody does."""
 
-from __future__ import annotations
-
 import subprocess
 import sys
 

@@ -1,7 +1,5 @@
 """Recordings as files: the same maps to the last bit, and a sentence for what is not a recording."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Heads edited while a model runs: each edit against its definition, what is not named, patches, gates, caches."""
 
-from __future__ import annotations
-
 import pickle
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Attention of plain PyTorch without torch's softmax, and with biases of a module outside of the layer."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """A text in a padded batch is measured, edited and patched as that text alone, whatever the padding."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """timm and torchvision as they are: every layer seen by name, exactly, and nothing that they compute is changed."""
 
-from __future__ import annotations
-
 import json
 import os
 import subprocess

@@ -1,7 +1,5 @@
 """What is recorded is what was used: in each precision, under autocast, and where weights are changed."""
 
-from __future__ import annotations
-
 import warnings
 from contextlib import AbstractContextManager, nullcontext
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Recordings: who records what, under which name, what a trace holds, in the graph, merged, and changed in place."""
 
-from __future__ import annotations
-
 import contextlib
 import copy
 import pickle

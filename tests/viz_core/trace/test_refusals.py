@@ -1,7 +1,5 @@
 """What is refused, and why a recording is empty."""
 
-from __future__ import annotations
-
 import re
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """From queries and keys back to weights, and steps of a generation as one map: brute force, torch and a BERT."""
 
-from __future__ import annotations
-
 import copy
 from typing import Any
 

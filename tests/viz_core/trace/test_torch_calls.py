@@ -1,7 +1,5 @@
 """What plain PyTorch attends by, worked out from its arguments: always the weights of torch's own kernels."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import hypothesis.strategies as st

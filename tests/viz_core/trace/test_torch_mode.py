@@ -1,7 +1,5 @@
 """Recording and editing plain PyTorch: for one block, thread or task, beside other libraries' modes."""
 
-from __future__ import annotations
-
 import asyncio
 import contextlib
 import threading

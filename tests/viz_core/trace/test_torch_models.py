@@ -1,7 +1,5 @@
 """Whole models of plain PyTorch, in training and in evaluation with their fast path: seen, named, and left alone."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Callable
 from typing import Any

@@ -1,7 +1,5 @@
 """Plain PyTorch with the rights of our own layers: values, contributions, means and patches, weights in the graph."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from contextlib import ExitStack
 from typing import Any

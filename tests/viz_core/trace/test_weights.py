@@ -1,7 +1,5 @@
 """The one way from queries and keys to weights, and linear attention in closed form: loops, torch, gradients."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from typing import Any
 

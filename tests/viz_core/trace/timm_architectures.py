@@ -3,8 +3,6 @@
 `python -m tests.viz_core.trace.timm_architectures`, with .venv/peers on the path, prints it as JSON.
 """
 
-from __future__ import annotations
-
 import json
 import warnings
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Groups of maps: thumbnails, fingerprints, parts of maps against whole ones, and results of shipped models."""
 
-from __future__ import annotations
-
 import importlib.util
 from dataclasses import replace
 from typing import Any

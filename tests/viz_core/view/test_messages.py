@@ -1,7 +1,5 @@
 """What a browser says and is answered, and what leaves with a stranger's words in it."""
 
-from __future__ import annotations
-
 import ast
 import csv
 import io

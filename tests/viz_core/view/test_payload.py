@@ -1,7 +1,5 @@
 """The bytes of a view, and the JavaScript modules that read them."""
 
-from __future__ import annotations
-
 import json
 import re
 import struct
