@@ -2,14 +2,12 @@
 
 import os
 import re
-from pathlib import Path
 
 import pytest
 
 from serving.public_settings import hosted_settings, unknown_settings, validated_settings
 from serving.settings import Settings, bounds, settings, table
-
-ROOT = Path(__file__).resolve().parents[2]
+from tests.source_files import ROOT
 
 
 @pytest.fixture(autouse=True)

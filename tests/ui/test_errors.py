@@ -5,7 +5,6 @@ import pickle
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,6 +18,7 @@ from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY,
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
 from tests.attacks.forged import wrong_values
+from tests.source_files import ROOT
 from ui.app.middleware import show_error
 from ui.streamlit_internals import script_run, sessions
 from ui.streamlit_internals.mailbox import Mailbox
@@ -31,7 +31,6 @@ from viz_core.pretrained import CheckpointError, TextError
 from viz_core.runtime.assets import AssetError
 from viz_core.runtime.refusal import RefusalError
 
-ROOT = Path(__file__).resolve().parents[2]
 CODE = [path for folder in ("viz_core", "serving", "ui", "pages") for path in sorted((ROOT / folder).rglob("*.py"))]
 OTHERS = [name for name in languages() if name != ENGLISH]
 _SENTENCE = re.compile(r"[A-Z{].* .*\.")

@@ -8,7 +8,6 @@ from collections import defaultdict
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from inspect import isfunction, signature
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -16,6 +15,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from PIL import Image
 
+from tests.source_files import ROOT
 from ui.blocks.diagram import Arrow, Box, diagram
 from ui.blocks.figures import token_map
 from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
@@ -79,7 +79,6 @@ def test_pictures_of_maps_have_the_colours_of_the_scales() -> None:
     assert found == [(68, 1, 84), halfway.getpixel((0, 0)), (253, 231, 37)]
 
 
-ROOT = Path(__file__).resolve().parents[2]
 THEMES = tomllib.loads((ROOT / ".streamlit/config.toml").read_text("utf-8"))["theme"]
 
 

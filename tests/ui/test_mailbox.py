@@ -1,7 +1,6 @@
 """What a browser may tell the server, what may not pass, and what becomes of what waits."""
 
 import re
-from pathlib import Path
 
 import pytest
 from hypothesis import given
@@ -10,6 +9,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.RootContainer_pb2 import RootContainer
 
+from tests.source_files import ROOT
 from tests.ui.streamlit_messages import run_begins, run_ends
 from ui.app.middleware import refusals
 from ui.streamlit_internals.mailbox import Mailbox, MessageLimits
@@ -17,7 +17,6 @@ from ui.text.words import languages, load_words
 
 pytestmark = pytest.mark.attack("messages")
 MAX = 2**20
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def mailbox() -> Mailbox:

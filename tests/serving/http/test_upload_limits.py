@@ -26,6 +26,7 @@ from serving.http.security_headers import SecurityHeaders, policy
 from serving.http.static_scripts import PLOTLY, PLOTLY_FILE, FrontEndFiles, routes, script
 from serving.http.upload_limits import StoredFiles, UploadLimits
 from tests.serving.http.sockets import asynchronous
+from tests.source_files import ROOT
 from ui.streamlit_internals import sessions
 from viz_core.view.components import COMPONENTS
 
@@ -228,7 +229,6 @@ def test_who_came_by_tls_comes_by_tls_again_and_so_do_cookies() -> None:
     assert all("samesite=lax" in cookie.lower() for cookie in safe.get_list("set-cookie"))
 
 
-ROOT = Path(__file__).resolve().parents[3]
 NAMES = sorted(path.parent.name for path in COMPONENTS.glob("*/main.js"))
 
 

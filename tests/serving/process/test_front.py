@@ -17,8 +17,8 @@ from serving.process import front
 from serving.process.front import configuration, find_haproxy
 from serving.process.supervisor import divided, reserve_ports
 from serving.settings import settings
+from tests.source_files import ROOT
 
-ROOT = Path(__file__).resolve().parents[3]
 TIMEOUT = 60.0
 
 

@@ -16,6 +16,7 @@ import pytest
 import torch
 
 from tests.pages.reading import claims
+from tests.source_files import ROOT
 
 pytest.importorskip("ray", reason="make serve-test installs Ray")
 
@@ -43,7 +44,6 @@ from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load_translator
 from viz_core.runtime.hooks import may_end
 
-ROOT = Path(__file__).resolve().parents[3]
 MODEL = ShippedTranslator("transformer-en-fr")
 GREY, COLOUR = ShippedClassifier("vit-fashion-mnist"), ShippedClassifier("vit-cifar10")
 TIMEOUT = 300.0

@@ -17,6 +17,10 @@ from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.load import import_transformers
 from viz_core.images.video import Video
 
+Tiny = Callable[[str], Path]
+TinyModel = Callable[[str], HubModel]
+Refused = Callable[..., str]
+
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:

@@ -17,7 +17,7 @@ import torch
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from tests.viz_core.hub.conftest import change
+from tests.viz_core.hub.conftest import Refused, Tiny, change
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.runs.picture_prompt import load_video_options
 from viz_core.hub.runs.pictures import PictureInput
@@ -25,8 +25,6 @@ from viz_core.hub.store import MAX_PARTS, MAX_TOKENS, check_processor, check_siz
 from viz_core.hub.store.files import LocalModel, check_config, check_regular, local_models, read_licence
 
 pytestmark = pytest.mark.attack("models")
-Tiny = Callable[[str], Path]
-Refused = Callable[..., str]
 MB = 2**20
 
 

@@ -4,7 +4,7 @@ import json
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +16,12 @@ from hypothesis import strategies as st
 from safetensors.torch import load_file
 from torch import Tensor
 
+from tests.viz_core.hub.conftest import Tiny
 from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from viz_core.hub import HubError, check_name, check_revision, load_hub, local_models
 from viz_core.hub.store.convert import convert
 from viz_core.hub.store.download import fetch
 
-Tiny = Callable[[str], Path]
 EXTRA = {
     "pytorch_model.bin": b"pickle",
     "modeling_mine.py": b"raise SystemExit",

@@ -14,7 +14,7 @@ import transformers
 from PIL import Image
 from torch import Tensor
 
-from tests.viz_core.hub.conftest import noise
+from tests.viz_core.hub.conftest import Tiny, TinyModel, noise
 from tests.viz_core.hub.families import (
     FAMILIES,
     FAMILIES_IN_MEMORY,
@@ -175,8 +175,6 @@ def test_a_head_that_is_off_is_its_columns_of_the_output_projection_at_zero(fami
     assert float((found - before).abs().max()) > 1e-3
 
 
-Tiny = Callable[[str], Path]
-TinyModel = Callable[[str], HubModel]
 TEXT = "The cat sat on the unbelievable mat and looked at nobody."
 
 

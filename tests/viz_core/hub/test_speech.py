@@ -2,7 +2,6 @@
 
 from collections.abc import Callable
 from itertools import pairwise
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -11,6 +10,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.viz_core.hub.conftest import Tiny
 from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS
 from viz_core.hub import HubModel, HubRun, load_hub
@@ -19,7 +19,6 @@ from viz_core.hub.word_timestamps import word_times
 from viz_core.maps.alignments import token_starts
 from viz_core.sounds.sound import RATE, Sound, tone_sequence
 
-Tiny = Callable[[str], Path]
 TEXT = "the cat sat, on the mat"
 SOUND = tone_sequence()
 

@@ -2,7 +2,6 @@
 
 import json
 import shutil
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +12,7 @@ from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
-from tests.viz_core.hub.conftest import change
+from tests.viz_core.hub.conftest import Refused, Tiny, change
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.runs.token_text import Reader, visible
 from viz_core.hub.runs.tokenizers import TextInput, clean_text
@@ -21,8 +20,6 @@ from viz_core.runtime.limited_process import Limits
 from viz_core.runtime.tokenizer_trial import try_tokenizer
 
 CORPUS = ["The cat sat on the mat and looked at the dog.", "She reads a book, he reads a letter."] * 3
-Tiny = Callable[[str], Path]
-Refused = Callable[..., str]
 KINDS = {"wordpiece": "bert", "bytes": "gpt2", "metaspace": "gemma"}
 
 

@@ -1,6 +1,5 @@
 """Vision models of Hugging Face behind the shipped classifiers' face: the same numbers as transformers gives."""
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -10,17 +9,16 @@ import torch
 import transformers
 from PIL import Image
 
+from tests.viz_core.hub.conftest import Tiny, TinyModel
 from tests.viz_core.hub.families import image_processor
 from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import HubError, HubModel, HubVision, coverage, instrument, load_hub
+from viz_core.hub import HubError, HubVision, coverage, instrument, load_hub
 from viz_core.lab.heads_off import switchable
 from viz_core.lessons.vision_transformer.patches import patchify, permutation_test, random_order
 from viz_core.maps.rollout import gradient_relevance
 from viz_core.view import view
 
-Tiny = Callable[[str], Path]
-TinyModel = Callable[[str], HubModel]
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}
 
 

@@ -4,7 +4,6 @@ import contextlib
 import json
 import shutil
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -16,17 +15,16 @@ import transformers
 from PIL import Image, ImageDraw
 from torch import Tensor
 
+from tests.viz_core.hub.conftest import Tiny, TinyModel
 from tests.viz_core.hub.families import maps_of
 from tests.viz_core.hub.test_families import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, HubModel, load_hub
+from viz_core.hub import HubError, load_hub
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
 from viz_core.images.video import Video
 from viz_core.lab.heads_off import switchable, without_heads
 
-Tiny = Callable[[str], Path]
-TinyModel = Callable[[str], HubModel]
 PACKED = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"]
 TEXT = "The cat <image> sat on the mat"
 

@@ -14,6 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
+from tests.viz_core.hub.conftest import TinyModel
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.hub.test_speech import ALIGNING, SOUND
 from viz_core.hub import HubModel, HubRun, load_hub
@@ -36,7 +37,6 @@ from viz_core.pretrained.picture_model import PictureModel
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import intervene, off, record
 
-TinyModel = Callable[[str], HubModel]
 TEXT = "The cat sat on the mat and looked at the dog."
 WIDTH = 8  # of a head
 

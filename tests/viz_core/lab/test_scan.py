@@ -15,6 +15,7 @@ from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 from tokenizers.pre_tokenizers import Whitespace
 
+from tests.viz_core.hub.conftest import TinyModel
 from tests.viz_core.hub.families import save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
 from viz_core.hub.runs.tokenizers import TextInput
@@ -26,9 +27,6 @@ from viz_core.maps.register import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.pretrained.samples import held_out
 from viz_core.runtime.hooks import interruptible
 from viz_core.trace import attend, intervene, record, uniform
-
-TinyModel = Callable[[str], HubModel]
-
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
 ONE_STACK = ("bert", "roberta", "albert", "gpt2", "llama", "mistral", "gemma2", "gpt-oss")

@@ -11,6 +11,7 @@ import torch
 import torch.nn.functional as F
 from PIL import Image
 
+from tests.viz_core.hub.conftest import TinyModel
 from viz_core.hub import HubModel, Maps, load_hub
 from viz_core.images.video import Video
 from viz_core.lab.scan import scan
@@ -207,7 +208,6 @@ def test_a_corner_is_a_sink_only_where_it_adds_little(tiny_model: Load) -> None:
         picture_rows(tiny_model("llama"), tiny_model("llama").run(TEXT, max_new_tokens=0), "decoder.1.self", 3)
 
 
-TinyModel = Callable[[str], HubModel]
 TEXTS = ["A cat sat on the mat.", "No.", "He is calm, they said."]
 
 

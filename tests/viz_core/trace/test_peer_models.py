@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
+from tests.source_files import ROOT
 from tests.viz_core.hub.architectures import TABLE
 
-ROOT = Path(__file__).resolve().parents[3]
 PEERS = Path(sys.prefix) / "peers"
 
 

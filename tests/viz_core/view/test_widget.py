@@ -3,9 +3,6 @@
 import base64
 import io
 import re
-import subprocess
-import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,14 +10,13 @@ import nbformat
 import numpy as np
 import pytest
 import torch
-from jupyter_client.blocking.client import BlockingKernelClient
-from jupyter_client.manager import start_new_kernel
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_notebook
 from PIL import Image
 
 from benchmarks.view_bytes import DecodedView, decode_view
+from tests.source_files import ROOT
 from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_messages import GROUPS
 from viz_core.trace import attend, record
@@ -206,7 +202,6 @@ def test_without_scripts_a_notebook_shows_the_maps_as_pictures(outputs: list[dic
     np.testing.assert_array_equal(cells[:5, 9:16], 255 - thumbnails[1].numpy())
 
 
-ROOT = Path(__file__).resolve().parents[3]
 SHOW = """
 import torch
 from viz_core import view
@@ -233,20 +228,6 @@ def shown_widget() -> NotebookNode:
     return executed(SHOW)
 
 
-def test_a_page_of_nbconvert_has_the_pictures(shown_widget: NotebookNode, tmp_path: Path) -> None:
-    """With its defaults, of a notebook that stores the state of its widgets."""
-    assert "widgets" in shown_widget.metadata
-    nbformat.write(shown_widget, tmp_path / "maps.ipynb")
-    subprocess.run([sys.executable, "-m", "nbconvert", "--to", "html", "maps.ipynb"], cwd=tmp_path, check=True)
-    page = (tmp_path / "maps.html").read_text("utf-8")
-    cell = re.search(r'<div class="attention-\w+">(.*?)</div>', page)
-    assert cell is not None
-    opened, grid = re.findall(r'<img [^>]*src="data:image/png;base64,([^"]+)"', cell[1])
-    assert opened != grid
-    for each in (opened, grid):
-        assert_drawn(each)
-
-
 def saved_notebook(folder: Path) -> NotebookNode:
     AttentionView([make_group(5, 7)]).save(folder / "maps.ipynb")
     return nbformat.read(folder / "maps.ipynb", as_version=4)
@@ -270,59 +251,3 @@ def test_a_viewer_like_githubs_has_the_picture(form: str, request: pytest.Fixtur
         assert_drawn(each)
     heights = [Image.open(io.BytesIO(base64.b64decode(each))).height for each in (*pictures, first.data["image/png"])]
     assert heights[2] == sum(heights[:2]), "one picture has the open map and every head"
-
-
-@pytest.fixture(scope="module")
-def kernel() -> Iterator[BlockingKernelClient]:
-    manager, client = start_new_kernel(kernel_name="python3", startup_timeout=WAIT, cwd=str(ROOT))
-    yield client
-    client.stop_channels()
-    manager.shutdown_kernel(now=True)
-
-
-def messages(kernel: BlockingKernelClient, kind: str) -> Iterator[dict[str, Any]]:
-    while True:
-        message = kernel.get_iopub_msg(timeout=WAIT)
-        assert message["msg_type"] != "error", message["content"]
-        if message["msg_type"] == kind:
-            yield message
-
-
-def request(kernel: BlockingKernelClient, comm: str, message: dict[str, Any]) -> DecodedView:
-    """What the widget answers to a message of its script."""
-    content = {"comm_id": comm, "data": {"method": "custom", "content": message}}
-    kernel.shell_channel.send(kernel.session.msg("comm_msg", content))
-    for found in messages(kernel, "comm_msg"):
-        if found["content"]["data"].get("method") == "custom":
-            assert found["content"]["data"]["content"] == {"problem": None}
-            return decode_view(bytes(found["buffers"][0]))
-    raise AssertionError("no answer")
-
-
-def test_what_a_page_asks_for_comes_over_the_wire(kernel: BlockingKernelClient) -> None:
-    kernel.execute(SHOW)
-    opened = [m["content"] for m in _until_shown(kernel)]
-    (comm,) = [m["comm_id"] for m in opened if "_esm" in m["data"].get("state", {})]
-    first = request(kernel, comm, {})
-    assert first.header["base"]["groups"][0][0]["query_tokens"] == ["a", "b", "c", "d"]
-    place = {"group": "0-attention", "layer": 0, "head": 1, "pins": ["q2"], "display": {}}
-    wants = ["token 0 0-attention 0 q2"]
-    reply = request(kernel, comm, {"turn": 1, "id": "a.1", "have": first.header["stamp"], "wants": wants} | place)
-    assert reply.parts[wants[0]].tolist() == [
-        [9 / 128, 10 / 128, 11 / 128, 12 / 128],
-        [25 / 128, 26 / 128, 27 / 128, 28 / 128],
-    ]
-    kernel.execute("print(shown.site, shown.head, shown.pins)")
-    printed = next(messages(kernel, "stream"))["content"]["text"]
-    assert printed == "attention.0 1 ('q2',)\n"
-
-
-def _until_shown(kernel: BlockingKernelClient) -> Iterator[dict[str, Any]]:
-    """The comms that open until the cell has its output."""
-    while True:
-        message = kernel.get_iopub_msg(timeout=WAIT)
-        assert message["msg_type"] != "error", message["content"]
-        if message["msg_type"] == "comm_open":
-            yield message
-        if message["msg_type"] in ("execute_result", "display_data"):
-            return
