@@ -1,26 +1,20 @@
 """What crew, batches and serialisation promise to those who run models in processes."""
 
 import pickle
-import threading
 from collections import defaultdict
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import Any
 
 import pytest
 import torch
 from torch import nn
 
 from serving.compute.cache import LRUCache
-from serving.compute.slots import Slots
-from serving.compute.turns import Client
-from serving.metrics import Metrics
 from serving.requests.models import ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners.crew import LONG, Crew, Task
 from serving.runners.runner import LocalRunner
 from serving.runners.worker import Call, pack
-from serving.runners.worker_pool import Worker
 from viz_core.lessons.transformer.layers import encoder_walk, translation_residuals
 from viz_core.pretrained import CheckpointError, TextError, Translation, Translator
 
@@ -75,9 +69,6 @@ def test_a_bad_text_or_a_missing_model_spoils_no_batch(translator: Translator) -
         local.run(missing)
 
 
-TIMEOUT = 60.0
-
-
 @dataclass(eq=False)
 class Bell:
     """A worker that counts how often it was woken."""
@@ -126,84 +117,6 @@ def test_long_work_of_an_address_leaves_one_worker_free(count: int) -> None:
     crew.end(workers[0], [task("crowd", large)], LONG)
     assert all(worker.rung == 1 for worker in workers)
     assert crew.may_run(last, task("crowd", large))
-
-
-class ThreadWorker(Worker):
-    """A worker that calls the subject of a call, in its own thread; a sentence stays what it is."""
-
-    def _run(self, tasks: Any) -> None:
-        for one in tasks:
-            subject = one.call.subject
-            one.future.set_result(subject.text if isinstance(subject, TranslationRequest) else subject())
-
-
-class Gate:
-    """Work that holds its worker until it is let go; it looks like a large input."""
-
-    def __init__(self, size: int, any_begun: threading.Event) -> None:
-        self.size, self.any_begun = size, any_begun
-        self.begun, self.go = threading.Event(), threading.Event()
-
-    def __repr__(self) -> str:
-        return "x" * self.size
-
-    def __call__(self) -> str:
-        self.begun.set()
-        self.any_begun.set()
-        assert self.go.wait(TIMEOUT)
-        return "done"
-
-
-def test_sentences_that_wait_for_a_worker_are_one_batch_in_the_metrics() -> None:
-    metrics = Metrics()
-    one = ThreadWorker(Crew(metrics.batch_sizes.observe))
-    gate = Gate(3, threading.Event())
-    sentence = TranslationRequest(TINY, "Go.")
-    with ThreadPoolExecutor(4) as visitors:
-        running = visitors.submit(one.execute, "evaluate", gate)
-        assert gate.begun.wait(TIMEOUT)
-        waiting = [visitors.submit(one.execute, "outline", sentence) for _ in range(3)]
-        while len(one._waiting) < 3:
-            pass
-        gate.go.set()
-        assert running.result(TIMEOUT) == "done"
-        assert [each.result(TIMEOUT) for each in waiting] == ["Go."] * 3
-    one.close()
-    counted = metrics.text().decode()
-    assert "atlas_batch_size_count 1.0" in counted
-    assert "atlas_batch_size_sum 3.0" in counted
-
-
-def test_a_newcomer_is_served_while_one_address_computes_all_it_may() -> None:
-    crew = Crew()
-    first, second = ThreadWorker(crew), ThreadWorker(crew)
-    slots = Slots(8, 20, TIMEOUT, Metrics())
-    any_begun = threading.Event()
-    gates = [Gate(2000, any_begun) for _ in range(3)]
-    crowd = [
-        slots.submit(
-            "crowd", lambda one=one, gate=gate: one.or_idle().execute("evaluate", gate), client=Client("crowd", n)
-        )
-        for n, (one, gate) in enumerate(zip((first, second, second), gates, strict=True))
-    ]
-    assert any_begun.wait(TIMEOUT)
-    newcomer = Gate(3, any_begun)
-    newcomer.go.set()
-    for one in (first, second):
-        job = slots.submit(
-            "newcomer", lambda one=one: one.or_idle().execute("evaluate", newcomer), client=Client("newcomer")
-        )
-        assert job.wait(TIMEOUT)
-        assert job.result() == "done"
-    assert sum(gate.begun.is_set() for gate in gates) == 1, "long work of one address runs in one worker of two"
-    for gate in gates:
-        gate.go.set()
-    for job in crowd:
-        assert job.wait(TIMEOUT)
-        assert job.result() == "done"
-    for one in (first, second):
-        one.close()
-    assert slots.close(TIMEOUT)
 
 
 BASE = torch.arange(24.0).reshape(2, 3, 4)

@@ -3,15 +3,17 @@
 import pickle
 import threading
 import time
-import types
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from serving.compute.cache import LRUCache
-from serving.compute.slots import AbandonedError
+from serving.compute.slots import AbandonedError, working_for
+from serving.compute.turns import Client
+from serving.metrics import Metrics
 from serving.requests.models import ShippedTranslator
 from serving.requests.shipped import TranslationRequest
 from serving.runners import worker, worker_pool
@@ -53,7 +55,7 @@ class ThreadWorker(Worker):
     """A worker in a thread of this process."""
 
     def _running_executor(self) -> Any:
-        self._shared = self._shared or types.SimpleNamespace(value=0)
+        self._shared = self._shared or SimpleNamespace(value=0)
         worker._shared[:] = [self._shared]
         return ThreadPoolExecutor(1)
 
@@ -72,7 +74,9 @@ def ask(one: Worker, text: str, found: dict[str, Any], check: Callable[[], None]
 
 
 def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
-    one, found = ThreadWorker(Crew()), dict[str, Any]()
+    metrics = Metrics()
+    crew, found = Crew(metrics.batch_sizes.observe), dict[str, Any]()
+    one = ThreadWorker(crew)
     waiting = [ask(one, "first", found)]
     assert batches.begun.wait(60)
     texts = ["bad" if number == 7 else f"sentence {number}" for number in range(19)]
@@ -85,6 +89,8 @@ def test_sentences_that_wait_are_translated_together(batches: Batches) -> None:
     assert isinstance(found.pop("bad"), ValueError)
     assert found == {text: text for text in found}
     assert len(found) == 19
+    assert "atlas_batch_size_count 3.0\natlas_batch_size_sum 20.0" in metrics.text().decode()
+    eventually(lambda: not crew._running)
 
 
 def test_a_sentence_whose_time_is_over_ends_no_other_of_its_batch(
@@ -132,6 +138,26 @@ def test_a_worker_takes_turns_between_addresses() -> None:
         one._waiting.append(Task(Call("evaluate", None), Future(), address))
     assert [one._next_tasks()[0].address for _ in range(5)] == ["crowd", "newcomer", "crowd", "newcomer", "crowd"]
     assert one._next_tasks() == []
+    one._thread = SimpleNamespace(submit=lambda *_: None)  # which runs nothing
+    visitor = working_for(Client("198.51.100.7", "a window"), CpuTimer(1.0))
+    with visitor, interruptible(leaving(lambda: True)), pytest.raises(AbandonedError):
+        one.execute("evaluate", None)
+    assert one._waiting[0].address == "198.51.100.7"
+
+
+def test_long_work_of_one_address_leaves_a_worker_to_others_and_goes_on_when_it_may(batches: Batches) -> None:
+    crew = Crew()
+    first, second = ThreadWorker(crew), ThreadWorker(crew)
+    long, again = (Task(Call("evaluate", "x" * 2000), Future(), "crowd") for _ in range(2))
+    short = Task(Call("evaluate", "x"), Future(), "newcomer")
+    first._waiting.append(long)
+    assert first._next_tasks() == [long]
+    assert first.or_idle() is second, "who comes for the first is served by the idle one"
+    second._waiting.extend([again, short])
+    assert second._next_tasks() == [short]
+    assert second._next_tasks() == []
+    crew.end(first, [long], 2.0)
+    assert again.future.exception(60) is not None, "it ran, of no function"
 
 
 def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
