@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from tests.viz_core.hub import test_linear_attention as linear
 from tests.viz_core.hub.families import hybrid, in_memory
 from tests.viz_core.hub.measured import difference
-from tests.viz_core.hub.windows import CASES, PAGE, build, recorded, seen
+from tests.viz_core.hub.windows import CASES, PAGE, build, recorded, seen, setting
 from viz_core.hub import instrument
 from viz_core.maps.contributions import contribution_shares, contribution_sum
 from viz_core.maps.fingerprints import measure_layer
@@ -113,13 +113,12 @@ def test_heads_are_pairs_of_softmaxes(model: Any) -> None:
 NO_MAPS = ("longformer", "longt5")
 
 
-@pytest.mark.parametrize("case", CASES, ids=lambda case: f"{case[0]} {case[2]}")
+@pytest.mark.parametrize(("family", "options"), CASES, ids=[f"{case[0]} {setting(case[1])}" for case in CASES])
 @pytest.mark.filterwarnings("ignore")
-def test_the_map_shows_the_keys_that_reach_the_output(case: tuple[str, dict[str, Any], str]) -> None:
-    family, options, setting = case
+def test_the_map_shows_the_keys_that_reach_the_output(family: str, options: dict[str, Any]) -> None:
     model = build(family, options)
     found = seen(model)
-    assert f"| {family} | {setting} | {found} |" in PAGE.read_text(encoding="utf-8")
+    assert f"| {family} | {setting(options)} | {found} |" in PAGE.read_text(encoding="utf-8")
     assert family in NO_MAPS or recorded(model) == found
 
 
