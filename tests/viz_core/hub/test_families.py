@@ -31,11 +31,10 @@ from tests.viz_core.hub.families import (
 from tests.viz_core.hub.measured import ARCHITECTURES, measure, zero_head
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
-from viz_core.hub.attention import with_sink
 from viz_core.maps.fingerprints import future_weight, measure_layer
 from viz_core.maps.score_products import score_products
 from viz_core.sounds.sound import tone_sequence
-from viz_core.trace import Trace, attention_weights, intervene, off, patch_state, record, site_of, zero
+from viz_core.trace import Trace, intervene, off, patch_state, record, site_of, zero
 
 SOFTMAX = (*FAMILIES, *FAMILIES_IN_MEMORY)
 PICTURES = [family for family, (_, _, tokenizer) in FAMILIES.items() if tokenizer == "picture"]
@@ -247,16 +246,6 @@ def test_learned_sinks_are_one_more_column(tiny: Tiny, tiny_model: TinyModel) ->
     with record() as again, torch.no_grad():
         plain(torch.tensor([[token.id for token in run.tokens]]))
     assert torch.equal(again["decoder.0.self"].weights(), run.trace["decoder.0.self"].weights())
-
-
-def test_a_sink_beside_a_bias_by_hand() -> None:
-    """Scores 0 (the sink's is ln 3) and 0, ln 2 by their bias: of 3 + 1 + 2 parts the sink has 3."""
-    key, value = torch.zeros(2, 1, 1, 2, 4)
-    bias = torch.tensor([0.0, math.log(2)]).reshape(1, 1, 1, 2)
-    key, value, mask, bias = with_sink(key, value, None, bias, torch.full((1, 1, 1, 1), math.log(3)))
-    assert mask is None
-    weights = attention_weights(torch.ones(1, 1, 1, 4), key, bias=bias)
-    assert weights.flatten().tolist() == pytest.approx([1 / 2, 1 / 6, 1 / 3])
 
 
 def test_the_fused_kernel_is_what_runs(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,8 @@ def test_what_calls_share_is_written_and_read_once(tmp_path: Path) -> None:
     assert shared.nbytes == x.nbytes + bias.nbytes + parts.nbytes
     assert path.stat().st_size < shared.nbytes + 4096
     assert loaded.nbytes == shared.nbytes
-    assert len({id(tensor) for call in copied for tensor in call.source.tensors()}) == 2 + 3
+    there = {id(tensor): tensor.device.type for call in copied for tensor in call.source.tensors()}
+    assert [*there.values()] == ["meta"] * (2 + 3)
     for before, after in zip(shared, loaded, strict=True):
         assert torch.equal(after.weights(), before.weights())
         assert torch.equal(after.values, before.values)

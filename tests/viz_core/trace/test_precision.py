@@ -126,9 +126,8 @@ def test_recorded_as_cast_and_read_anywhere(door: str, dtype: torch.dtype) -> No
 class OwnAttention(nn.Module):
     """Attention by hand that does one of several things to its weights after the softmax."""
 
-    def __init__(self, kind: str, tables: tuple[nn.Embedding, ...] = ()) -> None:
+    def __init__(self, kind: str) -> None:
         super().__init__()
-        self.tables = tables  # of the model, not of this layer
         self.num_heads, self.kind = 4, kind
         self.qkv, self.proj, self.q2 = nn.Linear(32, 96), nn.Linear(32, 32, bias=False), nn.Linear(32, 64)
         self.mix = nn.Parameter(torch.randn(4, 4))
@@ -136,10 +135,7 @@ class OwnAttention(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         queries, keys, values = self.qkv(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
-        scores, at = queries @ keys.mT / 8**0.5, torch.arange(x.shape[1])
-        for table in self.tables:
-            scores = scores + table((at[:, None] - at).abs()).permute(2, 0, 1)
-        weights = scores.softmax(-1)
+        weights = (queries @ keys.mT / 8**0.5).softmax(-1)
         if self.kind == "masked, not renormalised":
             weights = weights * torch.ones_like(weights[0, 0]).tril()
         elif self.kind == "masked in place and renormalised":
@@ -206,17 +202,3 @@ def test_a_differentiable_recording_holds_the_weights_used(kind: str) -> None:
     values = net[0].values
     expected = net[0].proj.weight.sum(0).unflatten(0, (4, 8))[None, :, None] @ values.mT
     torch.testing.assert_close(gradient, expected.expand_as(gradient), atol=1e-5, rtol=1e-5)
-
-
-def test_a_bias_that_the_layers_share_is_in_their_maps() -> None:
-    table = nn.Embedding(9, 4)
-    layers = nn.ModuleList([OwnAttention("plain", (table,)) for _ in range(2)])
-    model = nn.ModuleDict({"bias": table, "layers": layers})
-    x = torch.randn(1, 6, 32)
-    with torch.no_grad(), record(torch_calls=model, values=True) as trace:
-        first = layers[0](x)
-        layers[1](first)
-    assert trace.sites == ("encoder.0.self", "encoder.1.self")
-    for call, layer in zip(trace, layers, strict=True):
-        assert torch.equal(call.weights(), layer.used)
-    torch.testing.assert_close(contribution_sum(trace["encoder.0.self"], layers[0].proj), first)

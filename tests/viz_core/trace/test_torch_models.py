@@ -9,8 +9,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from viz_core.attention import MultiHeadAttention
-from viz_core.trace import Trace, attend, record
+from viz_core.trace import Trace, record
 
 D, HEADS = 16, 4
 
@@ -74,22 +73,6 @@ def test_an_encoder(mode: str, with_mask: str | None, norm_first: bool) -> None:
         assert weights.std() > 0.02
         difference = (trace[site].weights() - weights.detach()).abs().amax(dim=(1, 3))
         assert float(difference[real].max()) < 1e-6, site
-
-
-def test_what_is_filled_up_in_a_nested_batch_takes_no_part() -> None:
-    model, padding = encoder().eval(), padded((4, 2), 6)
-    X = torch.randn(2, 6, D)
-    with torch.no_grad():
-        plain = model(X, src_key_padding_mask=padding)
-        with record(torch_calls=True) as trace:
-            output = model(X, src_key_padding_mask=padding)
-    assert torch.equal(output, plain)
-    assert not output[padding].any(), "the fast path answers padding with zeros"
-    weights = trace["attention.2"].weights()
-    assert weights.shape == (2, HEADS, 4, 4), "as long as its longest member"
-    assert not weights[1, :, 2:].any()
-    assert not weights[1, :, :, 2:].any()
-    torch.testing.assert_close(weights[1, :, :2].sum(dim=-1), torch.ones(HEADS, 2))
 
 
 def test_the_fast_path_takes_any_number_of_a_mask_for_hidden() -> None:
@@ -176,17 +159,6 @@ def test_a_layer_is_known_by_the_weights_used_before() -> None:
     with record(torch_calls=True) as unnamed:
         model(X)
     assert unnamed.sites == ("attention.0", "attention.1", "attention.2")
-
-
-def test_our_own_layers_are_recorded_once() -> None:
-    layer = MultiHeadAttention(D, HEADS).eval()
-    X = torch.randn(1, 3, D)
-    queries = torch.randn(1, 2, 3, 4)
-    with record(torch_calls=True) as trace:
-        layer(X, X, X)
-        attend(queries, queries, queries, site="ours")
-        F.scaled_dot_product_attention(queries, queries, queries)
-    assert trace.sites == ("attention.0", "ours", "attention.1")
 
 
 # Whose calls are heard
