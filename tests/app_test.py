@@ -1,7 +1,5 @@
 """What speeds up Streamlit's AppTest; import it before a test runs an app."""
 
-from __future__ import annotations
-
 import functools
 from typing import Any
 from unittest.mock import MagicMock

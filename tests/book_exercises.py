@@ -1,7 +1,5 @@
 """The book's exercises on the pages: where each one is put, and what decides it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

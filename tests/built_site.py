@@ -1,7 +1,5 @@
 """The site without a server, built once for all test processes of a run, while other tests run."""
 
-from __future__ import annotations
-
 import fcntl
 import subprocess
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """What all tests share. It imports the library alone: `make test-library` needs no app, browser or training program."""
 
-from __future__ import annotations
-
 import gc
 import os
 from collections.abc import Iterator

@@ -6,8 +6,6 @@ The fault is planted in a temporary copy of the tree; pytest stops there at the 
 unnoticed is MISSED, and the exit status is 1.
 """
 
-from __future__ import annotations
-
 import os
 import shutil
 import subprocess

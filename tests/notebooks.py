@@ -1,7 +1,5 @@
 """Notebooks, run by a kernel as JupyterLab's are."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import nbformat

@@ -5,8 +5,6 @@ both, as in `ARGS="torch==2.9.1 tests/viz_core"`; a build of torch for Linux has
 a folder of its own, which comes before the environment on Python's path and is removed at the end.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -4,8 +4,6 @@ jaxtyping's own binds arguments by `inspect.signature` at every call and checks 
 function it writes and compiles both checks anew whenever the outer one runs: half of what some tests took.
 """
 
-from __future__ import annotations
-
 import functools
 import inspect
 from collections.abc import Callable, Iterator
@@ -19,7 +17,7 @@ from jaxtyping import _decorator, _storage
 Check = Callable[..., Any]
 
 _of_others = _decorator.jaxtyped  # classes, properties and the like: of these it makes functions
-_checks: dict[int, _Checks] = {}  # by the id of a function's code, which is its own while the code is kept
+_checks: dict[int, "_Checks"] = {}  # by the id of a function's code, which is its own while the code is kept
 
 
 def install(modules: tuple[str, ...], typechecker: str) -> None:

@@ -1,7 +1,5 @@
 """A server that all test processes of one run visit: the first to ask starts it, the last to leave stops it."""
 
-from __future__ import annotations
-
 import fcntl
 import json
 import os

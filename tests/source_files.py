@@ -1,7 +1,5 @@
 """The sources of the house, and the English of its texts, for tests that read them."""
 
-from __future__ import annotations
-
 import ast
 import functools
 import importlib.util

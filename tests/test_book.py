@@ -1,7 +1,5 @@
 """Nothing of the sources is missing: every item that was, and every row of the ground truth, has its page."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Mapping
 from importlib import import_module

@@ -1,7 +1,5 @@
 """Where attention is computed, and that modules do not change after they are built."""
 
-from __future__ import annotations
-
 import ast
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The worked examples of CONTRIBUTING.md: each is added to a copy of the tree, whose contract tests then run."""
 
-from __future__ import annotations
-
 import re
 import shutil
 import subprocess

@@ -1,7 +1,5 @@
 """The course pack: lessons are whole and alike in three languages, keys are right, and packs are valid."""
 
-from __future__ import annotations
-
 import re
 import subprocess
 import sys

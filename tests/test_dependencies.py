@@ -1,7 +1,5 @@
 """What pyproject.toml says an installation needs, and the command that it brings."""
 
-from __future__ import annotations
-
 import sys
 import tomllib
 from importlib.metadata import packages_distributions

@@ -1,7 +1,5 @@
 """Dockerfile, compose file and cluster objects: linted, agreeing with each other, and the server they start."""
 
-from __future__ import annotations
-
 import json
 import os
 import re

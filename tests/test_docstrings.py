@@ -1,7 +1,5 @@
 """The library tells of itself, and pages and identifiers avoid the words that wording.toml lists."""
 
-from __future__ import annotations
-
 import ast
 import re
 import tomllib

@@ -1,7 +1,5 @@
 """The documentation site is whole, and what its guides show is what the library prints."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import os

@@ -6,8 +6,6 @@ runs again without the page. The length of the way is the sum, with what all sta
 of what runs in a slot begins with the one that submitted it.
 """
 
-from __future__ import annotations
-
 import sys
 import threading
 from collections import Counter

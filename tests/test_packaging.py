@@ -1,7 +1,5 @@
 """The wheel: everything in it, installed into an environment of its own, used from another folder."""
 
-from __future__ import annotations
-
 import os
 import re
 import socket

@@ -1,7 +1,5 @@
 """Who imports whom, which undocumented names are used where, and that every cache has a bound."""
 
-from __future__ import annotations
-
 import ast
 import re
 import subprocess

@@ -1,7 +1,5 @@
 """The files of words: every language has what English has, nothing stands twice, and registers have their words."""
 
-from __future__ import annotations
-
 import re
 import shutil
 from pathlib import Path

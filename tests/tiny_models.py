@@ -1,7 +1,5 @@
 """A small translator and small Vision Transformers in the shipped format: untrained, but complete to the last file."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import shutil

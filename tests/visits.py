@@ -3,8 +3,6 @@
 A chapter is a folder of pages/; its tests find it, and its cases, without a list here.
 """
 
-from __future__ import annotations
-
 import tomllib
 from collections import defaultdict
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """Try every attack with many cases, flood a server, open costly links: `make attacks` writes docs/security.md."""
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

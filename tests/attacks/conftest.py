@@ -1,7 +1,5 @@
 """The hosted server that is attacked, and windows to attack it from."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 
 import pytest

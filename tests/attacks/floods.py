@@ -3,8 +3,6 @@
 `make attacks` runs them all; `python -m tests.attacks.floods NAME URL` is one such client.
 """
 
-from __future__ import annotations
-
 import asyncio
 import json
 import re

@@ -1,7 +1,5 @@
 """Messages that no browser sends: values of wrong types, ids of nothing, pages that are paths."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import partial

@@ -1,7 +1,5 @@
 """What links cost before anybody clicks: processor seconds of a hosted server, for every page at its extremes."""
 
-from __future__ import annotations
-
 import asyncio
 import time
 from collections.abc import Iterable, Mapping

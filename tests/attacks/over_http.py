@@ -1,7 +1,5 @@
 """Requests that no browser sends by itself."""
 
-from __future__ import annotations
-
 import http.client
 from urllib.parse import urlsplit
 

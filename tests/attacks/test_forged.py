@@ -1,7 +1,5 @@
 """Whoever speaks the protocol may send anything: the session goes on or ends, and nobody else notices."""
 
-from __future__ import annotations
-
 import asyncio
 import os
 from collections.abc import Iterable, Iterator

@@ -4,8 +4,6 @@ The servers cannot reach any other machine, and say so if one of them tries. The
 by itself, so that a proxy on IPv4 has an address of IPv6.
 """
 
-from __future__ import annotations
-
 import asyncio
 import http.client
 import shutil

@@ -3,8 +3,6 @@
 Script in addresses, sentences and file names, and uploads sent again.
 """
 
-from __future__ import annotations
-
 import os
 import re
 from urllib.parse import urlencode, urlsplit

@@ -1,7 +1,5 @@
 """Every part of the benchmarks can be run, and a target is counted as the report says."""
 
-from __future__ import annotations
-
 import asyncio
 import importlib
 import inspect

@@ -1,7 +1,5 @@
 """What axe-core finds wrong with a page, light and dark, beyond what it finds with an empty one of Streamlit's."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Literal

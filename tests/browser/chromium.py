@@ -5,8 +5,6 @@ All windows of one site share a process, which lives as long as one of them is o
 there, compiled. A third of what opening a page costs is saved so.
 """
 
-from __future__ import annotations
-
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager

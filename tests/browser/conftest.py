@@ -1,7 +1,5 @@
 """A real Chromium against a real server."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -4,8 +4,6 @@ It takes longer than the rest of the suite, which looks at each chapter in one l
 (chapters/test_every_chapter.py).
 """
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Page, expect
 

@@ -1,7 +1,5 @@
 """What is measured on a page as a browser shows it: texts that nobody can read whole, and what no key reaches."""
 
-from __future__ import annotations
-
 import json
 from contextlib import suppress
 from pathlib import Path

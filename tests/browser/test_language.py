@@ -1,7 +1,5 @@
 """The language, kept and carried; scripts that no server answers, and where lines break."""
 
-from __future__ import annotations
-
 import re
 from contextlib import suppress
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The table of contents, links that lead straight into a chapter, and both by keyboard alone."""
 
-from __future__ import annotations
-
 import re
 from urllib.parse import quote_plus
 

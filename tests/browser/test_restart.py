@@ -3,8 +3,6 @@
 With RESTART_FILM=FOLDER twelve windows compute meanwhile, and pictures of each step are written there.
 """
 
-from __future__ import annotations
-
 import os
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """Views of the static site in the frame of another page, the credits of its pages, and downloads that are cut off."""
 
-from __future__ import annotations
-
 import html
 import json
 import re

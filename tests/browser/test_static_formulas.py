@@ -1,7 +1,5 @@
 """The static site: everyone can use it, its recorded chapters follow their sliders, and the app links to its pages."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The page of the vision transformers: preprocessing, probabilities and maps are Python's."""
 
-from __future__ import annotations
-
 import base64
 import io
 from dataclasses import replace

@@ -1,7 +1,5 @@
 """The site without a server: served from a sub-path with every other address blocked, it gives what Python gives."""
 
-from __future__ import annotations
-
 from pathlib import Path
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A newcomer's journeys: the sentence on the home page, and a translation to a value of a head."""
 
-from __future__ import annotations
-
 import asyncio
 import re
 from typing import Any

@@ -1,7 +1,5 @@
 """A reader's walk: from the tokens to the word and back, into a cell and out, a head switched off and on again."""
 
-from __future__ import annotations
-
 import re
 from functools import cache
 

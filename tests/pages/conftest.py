@@ -1,7 +1,5 @@
 """Pages run through Streamlit's AppTest: the whole app, one chapter open, no browser."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """Addresses at their extremes: every control of a page, read from the page itself, at its largest or smallest value."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """What a page says and draws, read by its tests."""
 
-from __future__ import annotations
-
 import json
 import math
 import re

@@ -1,7 +1,5 @@
 """What an address asks for: links of the course, former links, fractions for whole numbers, a device that is absent."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterator
 from typing import Any

@@ -1,7 +1,5 @@
 """Questions that are answered on a figure: what is right follows from what the page draws then, and not before."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Mapping
 

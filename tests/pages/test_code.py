@@ -1,7 +1,5 @@
 """Code that pages show, predictions, and the chapters in every language."""
 
-from __future__ import annotations
-
 import ast
 import importlib
 import json

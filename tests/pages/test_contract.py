@@ -1,7 +1,5 @@
 """What every chapter keeps, with the cases of its chapter.toml: no list of chapters stands here."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

@@ -4,8 +4,6 @@ What changes one is seen here; that those kept are right, other tests and a look
 `python -m tests.pages.test_figures` keeps what is drawn now.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from pathlib import Path

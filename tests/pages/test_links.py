@@ -1,7 +1,5 @@
 """What an address costs before a click: every page with every control at its extremes, and the click that waits."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Every page that asks a model, with all models on another machine: it shows what it shows with the models here."""
 
-from __future__ import annotations
-
 import sys
 import types
 from collections.abc import Callable, Iterator

@@ -4,8 +4,6 @@ A takeaway ends with a link: its text is the measure, its target a section or a 
 function that takes the measure from the page's own data and says whether the takeaway is true of it.
 """
 
-from __future__ import annotations
-
 import itertools
 import re
 from collections.abc import Callable

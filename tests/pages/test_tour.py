@@ -1,7 +1,5 @@
 """Every step of the guided tour: its link opens a page as asked for, with what the step then says on it."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator

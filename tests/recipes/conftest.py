@@ -1,7 +1,5 @@
 """Fixtures for the tests of training programs."""
 
-from __future__ import annotations
-
 from collections.abc import Iterator
 from pathlib import Path
 

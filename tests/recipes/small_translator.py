@@ -1,7 +1,5 @@
 """A very small translator, trained on a few pairs in seconds."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from pathlib import Path
 from typing import NamedTuple

@@ -1,7 +1,5 @@
 """Scores of atom maps by hand, and what is recorded of them."""
 
-from __future__ import annotations
-
 import json
 from typing import Any
 

@@ -1,7 +1,5 @@
 """A classifier from pictures to a checkpoint that loads, its training loop, its views, and its certainty."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Sentences with numbers and names that nobody trained on, and what counts as copied."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable

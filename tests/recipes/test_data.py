@@ -1,7 +1,5 @@
 """Sentence pairs and pictures: fetched where they lack, read in their real formats, refused where altered, split."""
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import http.client

@@ -1,7 +1,5 @@
 """What heads are worth and do: importance, a run that is stopped and goes on, marks, and alignments of words."""
 
-from __future__ import annotations
-
 import json
 import shutil
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The command: from a folder of data to models that load and recorded runs, or a sentence about what is missing."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import urllib.request

@@ -1,7 +1,5 @@
 """The loss and the optimisers against those of torch, and schedules by hand."""
 
-from __future__ import annotations
-
 import copy
 import math
 from typing import Any

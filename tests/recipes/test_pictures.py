@@ -1,7 +1,5 @@
 """What a classifier is trained on and judged by: views of pictures, accuracy, calibration and distances, by hand."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

@@ -1,7 +1,5 @@
 """The command that scans a model: a row for each head and measure, two sets compared, and an interrupted scan."""
 
-from __future__ import annotations
-
 import csv
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """Penalties on attention by hand and in training, and a bound on scores."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """From a folder of sentence pairs to models of English that the lab opens like any other."""
 
-from __future__ import annotations
-
 import json
 from dataclasses import replace
 from pathlib import Path

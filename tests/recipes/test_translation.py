@@ -1,7 +1,5 @@
 """The training loop learns, stops early, keeps its best weights, resumes bit for bit."""
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Callable

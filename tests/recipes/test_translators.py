@@ -1,7 +1,5 @@
 """What ships: files that say what the model is and how well it does, and the batches that it is scored in."""
 
-from __future__ import annotations
-
 import copy
 import hashlib
 import json

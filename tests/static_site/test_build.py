@@ -1,7 +1,5 @@
 """Graphs give what PyTorch gives at any length, and what comes from elsewhere is checked."""
 
-from __future__ import annotations
-
 import base64
 import gzip
 import hashlib

@@ -1,7 +1,5 @@
 """A small view with pieces of words and strangers among its tokens."""
 
-from __future__ import annotations
-
 import pytest
 from playwright.sync_api import Page
 

@@ -1,7 +1,5 @@
 """The attention view in a browser with Python behind it but no Streamlit: quick, and every byte sent is seen."""
 
-from __future__ import annotations
-
 import base64
 import io
 import json

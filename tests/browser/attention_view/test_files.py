@@ -1,7 +1,5 @@
 """What the view saves, and the view as a notebook's widget, compared with the numbers of the library."""
 
-from __future__ import annotations
-
 import base64
 import csv
 import io

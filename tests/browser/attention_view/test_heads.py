@@ -1,7 +1,5 @@
 """The grid of heads: fingerprints, order, filter; heads combined and compared."""
 
-from __future__ import annotations
-
 import re
 from dataclasses import replace
 from pathlib import Path

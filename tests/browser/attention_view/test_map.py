@@ -1,7 +1,5 @@
 """The opened map: what mouse, keys, fingers and a screen reader read of it are the library's numbers."""
 
-from __future__ import annotations
-
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence

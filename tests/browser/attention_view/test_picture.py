@@ -1,7 +1,5 @@
 """Attention over a picture: a patch is clicked, and colours, numbers and thumbnails are that patch's."""
 
-from __future__ import annotations
-
 import re
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Atoms in a browser: pointed at, held by a click, masked; and the drawing in reach on a phone."""
 
-from __future__ import annotations
-
 import re
 
 from playwright.sync_api import Page, expect

@@ -1,7 +1,5 @@
 """Charts in a real browser: drawn when someone may see them, changed in place, taken along, printed."""
 
-from __future__ import annotations
-
 import io
 from contextlib import suppress
 from pathlib import Path

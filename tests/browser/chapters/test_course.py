@@ -1,7 +1,5 @@
 """Lessons tried as a class would, and questions asked again."""
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qsl, urlsplit

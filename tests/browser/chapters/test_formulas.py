@@ -1,7 +1,5 @@
 """Journeys through chapters of formulas: relative projection, position schemes, pooling, scoring functions."""
 
-from __future__ import annotations
-
 import asyncio
 import math
 import re

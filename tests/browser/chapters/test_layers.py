@@ -1,7 +1,5 @@
 """Journeys through chapters of layers and models: keys and values, heads, the decoder, learning, architectures."""
 
-from __future__ import annotations
-
 import json
 import re
 from urllib.parse import parse_qs, urlsplit

@@ -4,8 +4,6 @@ Of those in the folder: a decoder; a hybrid, whose layers have a softmax or none
 vision chapter; and a question about a picture.
 """
 
-from __future__ import annotations
-
 import re
 from pathlib import Path
 from urllib.parse import parse_qs, urlsplit

@@ -3,8 +3,6 @@
 A term of the definition lights the part of a figure that it names, and that part lights the term.
 """
 
-from __future__ import annotations
-
 from itertools import groupby
 from operator import itemgetter
 from urllib.parse import urlencode

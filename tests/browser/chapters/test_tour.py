@@ -1,7 +1,5 @@
 """The guided tour, and presenting: one figure after another."""
 
-from __future__ import annotations
-
 import re
 
 import pytest

@@ -1,7 +1,5 @@
 """The vision chapter and the sinusoidal table in a browser: values that are pointed at are checked."""
 
-from __future__ import annotations
-
 import re
 from itertools import pairwise
 

@@ -1,7 +1,5 @@
 """The architectures chapter: its table, figures, paths and costs are the library's, and what books print."""
 
-from __future__ import annotations
-
 import math
 from collections import deque
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """The chapter on atom mapping: what it opens with, what it refuses, and its scores."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 

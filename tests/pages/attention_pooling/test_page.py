@@ -1,7 +1,5 @@
 """The attention-pooling chapter through AppTest: its figures and numbers are the library's, gaps included."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 

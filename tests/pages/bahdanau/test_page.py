@@ -1,7 +1,5 @@
 """The Bahdanau chapter through AppTest: steps, claims, the opening sentence, and what a link may ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

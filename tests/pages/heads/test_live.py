@@ -1,7 +1,5 @@
 """Scans made on the page: of a model of the lab, of own texts, stopped and resumed, bounded where hosted."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable
 from pathlib import Path

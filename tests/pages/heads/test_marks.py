@@ -1,7 +1,5 @@
 """Why heads look at nothing: what is recorded is true of the model that ships, and the page shows it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

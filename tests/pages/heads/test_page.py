@@ -1,7 +1,5 @@
 """The chapter on heads: its points are the numbers of the tables, and what it says of them holds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

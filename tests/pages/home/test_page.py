@@ -1,7 +1,5 @@
 """The gallery."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """The learning chapter through AppTest: recorded runs and one's own, looked back at, and tested past their length."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable
 from pathlib import Path

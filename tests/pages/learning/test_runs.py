@@ -1,7 +1,5 @@
 """Recorded runs, and the two rounds: what the chapter says of them, against weights and hooks done by hand."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import cache

@@ -1,7 +1,5 @@
 """The chapter on linear attention: its figures against the library, and what it says of them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

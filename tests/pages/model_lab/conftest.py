@@ -1,7 +1,5 @@
 """Tiny random models of every kind in a folder that the lab's host allows, built once."""
 
-from __future__ import annotations
-
 from pathlib import Path
 
 import pytest

@@ -1,7 +1,5 @@
 """What the lab draws, folders and downloads: what comes, and a sentence for all that may not."""
 
-from __future__ import annotations
-
 import json
 import shutil
 import warnings

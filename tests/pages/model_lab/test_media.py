@@ -1,7 +1,5 @@
 """Sounds and videos in the lab."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 

@@ -1,7 +1,5 @@
 """The model lab through AppTest: tiny random models in hub layout, the real encoder, and bad input of every kind."""
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import shutil

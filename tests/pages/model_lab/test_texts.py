@@ -1,7 +1,5 @@
 """Texts in the lab: heads off, lens, sinks; two models on one text, and two sentences."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any

@@ -1,7 +1,5 @@
 """Pictures in the model lab, and its vision models in the vision chapter: tiny ViT and DINOv2 in hub layout."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable

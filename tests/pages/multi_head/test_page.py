@@ -1,7 +1,5 @@
 """The multi-head chapter through AppTest: its figures and numbers are the library's, whatever an address asks for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import pytest

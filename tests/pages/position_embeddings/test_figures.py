@@ -1,7 +1,5 @@
 """The figures of the position-embeddings chapter hold the library's numbers, and what it says of them."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable
 

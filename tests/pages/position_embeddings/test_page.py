@@ -1,7 +1,5 @@
 """The position-embeddings chapter through AppTest: each control moves its numbers, no link or input breaks it."""
 
-from __future__ import annotations
-
 import functools
 from collections.abc import Callable
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The chapter on queries, keys and values: its answers are the library's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The chapter on the relative projection through AppTest: its figures and numbers are the library's."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 

@@ -1,7 +1,5 @@
 """The figures of the chapter on scoring functions, and numbers that are typed there."""
 
-from __future__ import annotations
-
 import numpy as np
 import pytest
 import torch

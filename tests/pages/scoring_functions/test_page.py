@@ -1,7 +1,5 @@
 """The scoring chapter through AppTest: the reader's numbers, the debugger's verdicts, and no address breaks it."""
 
-from __future__ import annotations
-
 import math
 import re
 import shutil

@@ -1,7 +1,5 @@
 """The chapter on sinusoids through AppTest: its figures and numbers are the library's."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The Transformer chapter: translations, refusals and claims, and what it says of its pictures."""
 
-from __future__ import annotations
-
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path

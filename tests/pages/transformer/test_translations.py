@@ -1,7 +1,5 @@
 """Words with their probabilities, and translations with heads switched off, against the recorded pass."""
 
-from __future__ import annotations
-
 import html
 import re
 from collections.abc import Callable

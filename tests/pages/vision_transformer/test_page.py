@@ -1,7 +1,5 @@
 """The vision chapter through AppTest, on small untrained models: what a page shows is what the library computes."""
 
-from __future__ import annotations
-
 import base64
 import io
 from collections.abc import Callable, Iterable

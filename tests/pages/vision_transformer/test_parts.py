@@ -1,7 +1,5 @@
 """The vision chapter: its figures by hand, its sentences against its pictures, and heads switched off."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The walk through AppTest: three models, edits and places from the URL, and what a link may ask for."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from typing import Any
 
