@@ -62,7 +62,7 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
     percent = f"{100 * probabilities[label]:.1f}"
-    left, middle, right = st.columns([2, 4, 5], vertical_alignment="center")
+    left, middle, right = st.columns([2, 5, 5], vertical_alignment="center")
     with left:
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
     with middle:
