@@ -8,9 +8,8 @@ from pathlib import Path
 
 from static_site import classifier, translator, writer
 from static_site.files import LANGUAGES, WEB, SiteFiles, add_recorded, size_of
-from static_site.model_files import empty_graph
 from static_site.pages import MODELS as MODELS_OF_PAGES
-from static_site.pages import Card, Words, card_page, fill_template, model_page
+from static_site.pages import PICTURES, Card, Words, card_page, fill_template, model_page
 from static_site.recorded_pages import COMPONENTS as RECORDED_COMPONENTS
 from static_site.recorded_pages import component_page, recorded_page
 from ui.chapter.contents import chapter_entries
@@ -39,14 +38,13 @@ def build_site(folder: Path, app: str = "") -> SiteFiles:
         raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")
     files = SiteFiles(folder)
     _add_scripts(files)
-    program = files.add(f"vendor/{RUNTIME.relative_to(VENDOR)}.gz", RUNTIME.read_bytes())
-    started = {"runtime": program, "empty": files.add("models/empty.onnx", empty_graph())}
-    models = [(part, model := part.load_model(), started | part.add_files(files, model)) for part in MODELS]
+    runtime = {"runtime": files.add(f"vendor/{RUNTIME.relative_to(VENDOR)}.gz", RUNTIME.read_bytes())}
+    models = [(part, model := part.load_model(), runtime | part.add_files(files, model)) for part in MODELS]
     for language in LANGUAGES:
         words = Words(language, app)
         cards = []
         for part, model, own in models:
-            page, data = part.page(words), part.data(words, model, own)
+            page, data = part.page(words), part.data(words, model) | {"files": own}
             data["recorded"] = add_recorded(files, page["name"], *part.recorded(words, model))
             view = "view" if part is translator else f"view-{page['name']}"
             for name in (page["name"], view):
@@ -61,9 +59,8 @@ def build_site(folder: Path, app: str = "") -> SiteFiles:
         files.add(f"{language}/review.html", component_page(words, "review", "review"))
         cards.append(Card("review", words("review").title, words("review")("question")))
         files.add(f"{language}/index.html", component_page(words, "index", "linked_sentences", cards))
-        for card in cards:
-            picture = f"gallery/{card.picture}.png"
-            files.add(picture, (ASSETS / picture).read_bytes())
+        for name in ("index", *(card.name for card in cards)):
+            files.add(f"gallery/{name}.png", (ASSETS / "gallery" / f"{PICTURES.get(name, name)}.png").read_bytes())
     for name in MODELS_OF_PAGES["index"]:
         files.add(f"cards/{name}.html", card_page(name))
     for name in ("LICENSE", "CITATION.cff"):
@@ -93,6 +90,6 @@ def _add_scripts(files: SiteFiles) -> None:
     files.add("style.css", theme + (WEB / "style.css").read_text(encoding="utf-8"))
     for path in sorted({*VENDOR.glob("*/*")} - {RUNTIME}):
         files.add(f"vendor/{path.relative_to(VENDOR)}", path.read_bytes())
-    files.add("vendor/plotly.js", PLOTLY.read_bytes())
+    files.add("vendor/plotly.js", PLOTLY.read_bytes() + b"globalThis.Plotly = Plotly;")  # it is imported as a module
     files.add("logo.svg", (COMPONENTS / "logo.svg").read_bytes())
     files.add(".nojekyll", "")

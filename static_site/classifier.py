@@ -5,8 +5,6 @@ classifier    picture (height, width, 3), gates -> pixels, probabilities, and qu
 
 from __future__ import annotations
 
-from collections import ChainMap
-from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -41,10 +39,12 @@ class ClassifierGraph(nn.Module):
             gates: (layers, heads): 1 leaves a head, 0 switches it off.
         """
         layers = attention_layers(self.model)
-        modules = [projections(f"encoder.{i}.self", layer, "keys") for i, layer in enumerate(layers)]
+        modules: dict[str, nn.Module] = {}
+        for i, layer in enumerate(layers):
+            modules |= projections(f"encoder.{i}.self", layer, "keys")
         pixels = self.preparation.normalise(seen.permute(2, 0, 1)[None, : len(self.preparation.mean)])
         gates_on = gated([layer.W_o for layer in layers], gates)
-        with gates_on, outputs(dict(ChainMap(*modules)), layers[0].head_dim) as found:
+        with gates_on, outputs(modules, layers[0].head_dim) as found:
             probabilities = self.model(pixels).softmax(dim=-1)
         return {"pixels": pixels, "probabilities": probabilities, **found}
 
@@ -96,14 +96,10 @@ def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str,
 
 def page(words: Words) -> dict[str, Any]:
     """The classifiers' parts of the page."""
-
-    def named(names: Iterable[str]) -> dict[str, str]:
-        return {name: words(NAME)(f"option.{name}") for name in names}
-
-    options = {"model": named(SAMPLES), "source": named(SOURCES), "sample": {}}
-    selects = {name: (words(NAME).label(name), each) for name, each in options.items()}
-    own = {"name": NAME, "chapter": NAME, "title": words(NAME).title}
-    return own | {"selects": selects, "upload": words(NAME).label("upload")}
+    own = words(NAME)
+    options = {"model": tuple(SAMPLES), "source": SOURCES, "sample": ()}
+    selects = {name: (own.label(name), {each: own(f"option.{each}") for each in options[name]}) for name in options}
+    return {"name": NAME, "chapter": NAME, "title": own.title, "selects": selects, "upload": own.label("upload")}
 
 
 def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:
@@ -114,34 +110,29 @@ def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[st
     return {"probabilities": probabilities, "seen": np.asarray(found.prepared.seen.convert("RGB"))}, found.trace
 
 
-def data(words: Words, models: dict[str, ImageClassifier], files: dict[str, Any]) -> dict[str, Any]:
+def data(words: Words, models: dict[str, ImageClassifier]) -> dict[str, Any]:
     """What the script of the page reads."""
-    common = words("common").sections
-    named = {name: common.get(f"class.{name}", name) for name in (*GARMENTS, *SCENES)}
+
+    def named(label: str) -> str:
+        return words("common").sections.get(f"class.{label}", label)
+
     layers = attention_layers(next(iter(models.values())).model)
     heads = {GROUP: (len(layers), layers[0].num_heads)}
-    made = model_data(words, NAME, heads, PROBLEMS, (NAME, "answer"), (NAME, "seen"), (NAME, "brought"))
+    made = model_data(words, NAME, heads, PROBLEMS, (NAME, "answer"))
     return made | {
         "labels": {GROUP: words(NAME)("view.self")} | made["labels"],
         "drawing": {name: plain_text(words(NAME)(f"draw.{name}")) for name in _DRAWING},
-        "start": {name: files[name] for name in ("runtime", "empty")},
         "models": {
-            name: _described(model, files[name], common)
-            | {"samples": {each: named[each] for each in SAMPLES[name]}, "first": FIRST[name]}
+            name: {
+                "revision": model.card.revision,
+                "labels": [named(label) for label in model.labels],
+                "grid": [side // patch for side, patch in zip(patches.img_size, patches.patch_size, strict=True)],
+                "form": model.preparation.form,
+                "samples": {each: named(each) for each in SAMPLES[name]},
+                "first": FIRST[name],
+            }
             for name, model in models.items()
+            for patches in [model.model.patch_embedding]
         },
         "limits": {"bytes": MAX_BYTES, "pixels": MAX_PIXELS},
-        "open": "",  # the head whose pattern is clearest, as in the app
-    }
-
-
-def _described(model: ImageClassifier, files: dict[str, Any], common: dict[str, str]) -> dict[str, Any]:
-    patches = model.model.patch_embedding
-    height, width = patches.img_size
-    return {
-        "files": files,
-        "revision": model.card.revision,
-        "labels": [common.get(f"class.{label}", label) for label in model.labels],
-        "grid": [height // patches.patch_size[0], width // patches.patch_size[1]],
-        "pixels": {"form": model.preparation.form, "height": height, "width": width},
     }

@@ -98,14 +98,11 @@ def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: T
     def place(values: np.ndarray) -> dict[str, Any]:
         return {"shape": values.shape, "offset": sections.add(values)}
 
-    sources = {site: source for site in trace.sites if isinstance(source := trace[site].source, Projected)}
-    if other := sorted({*trace.sites} - {*sources}):
-        raise ValueError(f"{page}: expected queries and keys of each site, got none of {', '.join(other)}")
-    outputs = {
-        f"{site}.{name}": place(part.float().numpy())
-        for site, source in sources.items()
-        for name, part in (("queries", source.queries), ("keys", source.keys))
-    }
+    outputs = {}
+    for site in trace.sites:
+        source = trace[site].source
+        assert isinstance(source, Projected)
+        outputs |= {f"{site}.{name}": place(getattr(source, name).float().numpy()) for name in ("queries", "keys")}
     header = {name: place(value) if isinstance(value, np.ndarray) else value for name, value in found.items()}
     return files.add(f"models/recorded/{page}.bin", frame(header | {"outputs": outputs}, sections))
 

@@ -12,7 +12,6 @@ from typing import Any
 
 import numpy as np
 import onnx
-import onnx.parser
 import torch
 from onnx import helper, numpy_helper
 from onnx.external_data_helper import set_external_data
@@ -24,12 +23,6 @@ WEIGHTS = "weights"
 
 SHARED_FROM = 256
 """Tensors of fewer numbers stay in their graph."""
-
-
-def empty_graph() -> bytes:
-    """A graph that returns its input: a session of it starts the runtime while weights are still on their way."""
-    text = '<ir_version: 10, opset_import: ["": 18]> empty (float[1] x) => (float[1] y) { y = Identity (x) }'
-    return onnx.parser.parse_model(text).SerializeToString(deterministic=True)
 
 
 @dataclass
@@ -97,12 +90,10 @@ def export_graph(
     names: Sequence[str],
     store: WeightStore,
 ) -> bytes:
-    """Return an ONNX graph whose large tensors lie in `store`.
+    """Return an ONNX graph of a module that returns its outputs by name; large tensors lie in `store`.
 
     Args:
-        module: returns its outputs by name.
-        dynamic_shapes: of `inputs`, as `torch.export` takes them.
-        names: of the inputs.
+        dynamic_shapes: of `inputs`, which have `names`, as `torch.export` takes them.
     """
     with torch.inference_mode():
         output_names = list(module.eval()(*inputs))
@@ -112,12 +103,10 @@ def export_graph(
             program = torch.onnx.export(
                 module,
                 inputs,
-                dynamo=True,
                 dynamic_shapes=dynamic_shapes,
                 input_names=names,
                 output_names=output_names,
                 external_data=False,
-                optimize=True,
                 verbose=False,
             )
         finally:
@@ -137,14 +126,10 @@ def with_shared_weights(model: onnx.ModelProto, store: WeightStore) -> onnx.Mode
         for part in store.unpacked(tensor.name, numpy_helper.to_array(tensor)):
             (graph.initializer if isinstance(part, onnx.TensorProto) else graph.node).append(part)
     graph.node.extend(nodes)
-    for node in graph.node:
-        del node.metadata_props[:]
-        node.doc_string = ""
-    for value in (*graph.input, *graph.output):
-        del value.metadata_props[:]
-    for function in model.functions:
-        del function.metadata_props[:]
-    del graph.value_info[:], graph.metadata_props[:], model.metadata_props[:]
+    for described in (model, graph, *graph.node, *graph.input, *graph.output, *model.functions):
+        described.doc_string = ""
+        del described.metadata_props[:]
+    del graph.value_info[:]
     return model
 
 

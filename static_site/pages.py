@@ -8,7 +8,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import frontmatter
 import markdown
@@ -55,7 +55,7 @@ def html_of(text: str) -> Markup:
         return f"FORMULA{len(formulas) - 1}END"
 
     signs = _ICON.sub(lambda found: _ICONS.get(found[1], ""), _FORMULA.sub(keep, text))
-    plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span class="\1">\2</span>', signs))
+    plain = _TO_PARTS.sub(r"\1", _COLOUR.sub(r'<span style="color: var(--st-\1-text-color)">\2</span>', signs))
     made = markdown.markdown(plain, extensions=["tables"])
     made = re.sub(r"FORMULA(\d+)END", lambda found: formulas[int(found[1])], made)
     return Markup(re.sub('<p>(?=<math[^>]* display="block")', '<p class="formula" tabindex="0">', made))  # may scroll
@@ -76,7 +76,7 @@ _TEMPLATES = Environment(
 _TEMPLATES.filters["markdown"] = html_of
 RECORDED = "recorded"
 """The script of pages that show recorded figures of a chapter."""
-_PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
+PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
 """Pictures of the app's gallery, of pages that have another name there."""
 PAGES = {"model-lab": "writer", "transformer": "transformer", "vision-transformer": "vision-transformer"}
 """Chapters that this site computes in the browser, and where; the others are recorded."""
@@ -92,13 +92,6 @@ MODELS = {
 """The models that a page runs, or leads to, whose card, data and licence it names."""
 
 _STATES = ("loading", "preparing", "ready", "ready-unkept", "failed", "offline-unkept", "unsupported")
-FORM: dict[str, Any] = {
-    **dict.fromkeys(("text", "placeholder", "upload", "button", "lang"), ""),
-    **{"selects": {}, "numbers": {}, "examples": ()},
-}
-"""What a model's page may have: labels of a text, of a picture and of a button; what stands in the text's field;
-label and options of each list; label, and least, most, step and first value of each number; texts that fill in the
-field; and the language of the result."""
 
 
 @dataclass(frozen=True)
@@ -113,24 +106,13 @@ class Words:
         return load_words(file, self.language)
 
 
-@dataclass(frozen=True)
-class Card:
-    """An entry of the table of contents.
+class Card(NamedTuple):
+    """An entry of the table of contents."""
 
-    Attributes:
-        name: of the page's file, without .html.
-        size: what the page loads once, in bytes, beside the small files; 0 for a page without a model.
-    """
-
-    name: str
+    name: str  # of the page's file, without .html
     title: str
     teaser: str
-    size: int = 0
-
-    @property
-    def picture(self) -> str:
-        """Its name in the app's gallery."""
-        return _PICTURES.get(self.name, self.name)
+    size: int = 0  # what the page loads once, in bytes, beside the small files; 0 for a page without a model
 
 
 def card_page(model: str) -> str:
@@ -164,7 +146,7 @@ def whole_page(
     parts |= {
         "data": Markup(json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")),
         "site": os.environ.get("ATLAS_SITE", "").rstrip("/"),  # other sites need the whole address of a picture
-        "picture": Card(page, "", "").picture,
+        "picture": page,
         "takeaways": _TO_MEASURE.sub("", parts["takeaways"]),
         "models": MODELS.get(page, ()),
         "source": os.environ.get("ATLAS_REPOSITORY", "").rstrip("/"),
@@ -222,6 +204,7 @@ def model_data(
         ],
         "separators": SEPARATORS.pattern,
         "patterns": {"clear": CLEAR, "resting": RESTING},
+        "open": "",  # the head whose pattern is clearest, as in the app
         "display": asdict(DisplayOptions()),
         "allowed": {name: pattern.replace(r"\w", r"\p{L}\p{N}_") for name, pattern in ALLOWED.items()},
     }
@@ -232,7 +215,9 @@ def model_page(words: Words, page: dict[str, Any], data: Mapping[str, Any], file
 
     Args:
         page: `name` of its file and script; `chapter` of the app, whose essentials it shows; `title`; maybe its own
-            `definition`; and what it has of `FORM`.
+            `definition`; and what templates/model.html shows of a form: labels of a `text` with its `placeholder`, of
+            an `upload` and of a `button`; label and options of each of `selects`; label, and least, most, step and
+            first value of each of `numbers`; `examples` of a text; and `lang`, the language of the result.
     """
     own = {name: value for name, value in page.items() if name in ("title", "definition")}
-    return whole_page(words, page["name"], data, file, page["chapter"], page=FORM | page, **own)
+    return whole_page(words, page["name"], data, file, page["chapter"], page=page, **own)

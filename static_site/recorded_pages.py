@@ -34,22 +34,15 @@ _RADIX = {"pt-BR": ","}  # before the decimals; elsewhere a point
 
 @dataclass
 class Recording:
-    """What a page draws at each setting of its controls, the last of which changes first.
+    """What a page draws at each setting of its controls, the last of which changes first."""
 
-    Attributes:
-        data: bytes of components, each once, in base64.
-        frames: a tree of parts for each setting: {"component", "data", "inPage"}, or an element, {"tag", "className",
-            "open"} where it is no plain div, with "html" or "parts".
-        labels: of the controls.
-        shown: how each control writes its values.
-        exercise: name of the question that the page asks first, "" where it asks none.
-    """
-
-    data: list[str] = field(default_factory=list)
+    data: list[str] = field(default_factory=list)  # bytes of components, each once, in base64
+    # A tree of parts for each setting: {"component", "data", "inPage"}, or an element, {"tag", "className", "open"} where
+    # it is no plain div, with "html" or "parts".
     frames: list[list[dict[str, Any]]] = field(default_factory=list)
-    labels: list[str] = field(default_factory=list)
-    shown: list[list[str]] = field(default_factory=list)
-    exercise: str = ""
+    labels: list[str] = field(default_factory=list)  # of the controls
+    shown: list[list[str]] = field(default_factory=list)  # how each control writes its values
+    exercise: str = ""  # name of the question that the page asks first, "" where it asks none
 
     def parts(self, block: Any) -> Iterator[dict[str, Any]]:
         """The parts that a block of the page draws; controls are left out."""

@@ -260,7 +260,7 @@ def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trac
     }, found.trace
 
 
-def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[str, Any]:
+def data(words: Words, translator: Translator) -> dict[str, Any]:
     """What the translator's script reads."""
     alignments = translator.card.training["alignments"]
     errors = np.array([alignments["written"], alignments["read"]])
@@ -269,7 +269,6 @@ def data(words: Words, translator: Translator, files: dict[str, Any]) -> dict[st
     names = (("translation", "measured"), ("translation", "incomplete"), ("translation", "unknown", "unknown-count"))
     heads = dict.fromkeys(("encoder-self", "decoder-self", "cross"), tuple(shape))
     return model_data(words, "translation", heads, PROBLEMS, *names) | {
-        "files": files,
         "errors": errors.tolist(),
         "open": ".".join(["cross", *map(str, best)]),
         "model": translator.card.name,
@@ -285,11 +284,7 @@ _EDIT = ("hide-key", "show-key")
 
 
 def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[str, Any]) -> str:
-    """The page of the walk, which opens with its first picture recorded.
-
-    Args:
-        own: data of the translator's page, whose model this page runs.
-    """
+    """The page of the walk, which opens with its first picture recorded; `own` is the data of the translator's page."""
     chapter, text = words("walk"), words("translation")(WALK_EXAMPLE)
     texts: dict[str, Any] = {
         "words": {name: word for name, word in walk_words(chapter).items() if name not in _EDIT},

@@ -133,15 +133,13 @@ def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
     }, run.trace
 
 
-def data(words: Words, writer: HubModel, files: dict[str, Any]) -> dict[str, Any]:
+def data(words: Words, writer: HubModel) -> dict[str, Any]:
     """What the writer's script reads."""
     config = writer.network.config
     heads = {GROUP: (config.num_hidden_layers, config.num_attention_heads)}
     names = (("translation", "measured"), ("model-lab", "incomplete"))
     return model_data(words, "model-lab", heads, PROBLEMS, *names) | {
-        "files": files,
         "room": config.max_position_embeddings,
-        "open": "",  # the head whose pattern is clearest, as in the app
         "model": writer.card.name,
         "revision": writer.card.revision,
         "example": words("walk")("start.writer"),

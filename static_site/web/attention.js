@@ -1,10 +1,8 @@
 // Attention weights from queries and keys (viz_core/trace/weights.py), and measures of maps (viz_core/maps/head_measures).
 
 /**
- * Scores q k^T / sqrt(d) and weights, their softmax, of every head: heads x queries x keys as float32; a head that is off has zeros.
- *
- * @param {{heads: number, keyHeads: number, size: number, queries: Float32Array, keys: Float32Array, causal: boolean, off: number[]}} call
- *   queries: heads x n x size; keys: key heads x n x size, each key head for as many neighbouring heads (Ainslie 2023)
+ * Scores q k^T / sqrt(d) and weights, their softmax, of every head of a call (`callsOf` in model.js), heads x queries x keys as
+ * float32. A head that is off has zeros; each key head serves as many neighbouring heads of queries (Ainslie 2023).
  */
 export function attend({ heads, keyHeads = heads, size, queries, keys, causal, off = [] }) {
   const rows = queries.length / heads / size;
@@ -33,13 +31,8 @@ export const attentionWeights = (call) => attend(call).weights;
 
 /** By how much the sum of any row differs from 1; a row of zeros, of a head that is off, counts as 0. */
 export function rowError(weights, columns) {
-  let most = 0;
-  for (let start = 0; start < weights.length; start += columns) {
-    let sum = 0;
-    for (let i = start; i < start + columns; i += 1) sum += weights[i];
-    if (sum !== 0) most = Math.max(most, Math.abs(sum - 1));
-  }
-  return most;
+  const sums = Array.from({ length: weights.length / columns }, (_, row) => weights.subarray(row * columns, (row + 1) * columns).reduce((sum, weight) => sum + weight, 0));
+  return Math.max(...sums.map((sum) => (sum ? Math.abs(sum - 1) : 0)));
 }
 
 const bits = (p) => (p > 0 ? -p * Math.log2(p) : 0);
@@ -76,12 +69,7 @@ function targetMass({ offset, keys }, weights, { rows, columns, onItself, separa
   return sum / (rows - Math.abs(offset ?? 0));
 }
 
-/**
- * Measures of one map by name, those of `viz_core.maps.register` that apply to it.
- *
- * @param {{name: string, unit: string, target: {offset: number, keys: string}}[]} register
- * @param {{rows: number, columns: number, onItself: boolean, separators: number[], image: {grid: number[], special: number}, rowsSumToOne: boolean}} info
- */
+/** Measures of one map by name, those of `viz_core.maps.register` that apply to it; `info` says what `makeGroup` knows of it. */
 export function measureMap(register, weights, info) {
   const entropies = Array.from({ length: info.rows }, (_, row) => weights.subarray(row * info.columns, (row + 1) * info.columns).reduce((sum, w) => sum + bits(w), 0));
   const values = register.map(({ name, target }) => [name, target ? targetMass(target, weights, info) : FORMULAS[name]?.(info, entropies, weights)]);
@@ -150,13 +138,10 @@ export function pooled(weights, rows, columns, size) {
   const [height, width] = [Math.min(size, rows), Math.min(size, columns)];
   const most = new Float32Array(height * width);
   const bin = (i, bins, count) => [Math.floor((i * count) / bins), Math.ceil(((i + 1) * count) / bins)];
-  for (let y = 0; y < height; y += 1) {
-    const [top, bottom] = bin(y, height, rows);
-    for (let x = 0; x < width; x += 1) {
-      const [left, right] = bin(x, width, columns);
-      for (let row = top; row < bottom; row += 1)
-        for (let column = left; column < right; column += 1) most[y * width + x] = Math.max(most[y * width + x], weights[row * columns + column]);
-    }
+  for (let i = 0; i < most.length; i += 1) {
+    const [top, bottom] = bin(Math.floor(i / width), height, rows);
+    const [left, right] = bin(i % width, width, columns);
+    for (let row = top; row < bottom; row += 1) most[i] = Math.max(most[i], ...weights.subarray(row * columns + left, row * columns + right));
   }
   return { height, width, most };
 }

@@ -2,7 +2,7 @@
 // model's training pictures, as viz_core/images/preprocessing.py and Pillow make them. Rows are always filtered before
 // columns; where Pillow does it the other way round, a pixel may be 1 of 255 levels off.
 
-import { bytes, callsOf, gatesOf, loadModel } from "./model.js";
+import { bytes, callsOf, gatesOf, loadModel, shapeOf } from "./model.js";
 
 const EDGE = 0.05 * 255 * Math.sqrt(3); // a pixel is background within 5% of the largest distance of two colours
 const WORKING_SIDE = 1024;
@@ -17,17 +17,6 @@ function made(width, height, channels, valueOf) {
   for (let row = 0, i = 0; row < height; row += 1)
     for (let column = 0; column < width; column += 1) for (let channel = 0; channel < channels; channel += 1, i += 1) data[i] = valueOf(row, column, channel);
   return { width, height, channels, data };
-}
-
-/**
- * A picture as the model sees it, height x width x 3 bytes.
- *
- * @param {{width: number, height: number, channels: number, data: Uint8Array}} picture in RGB
- * @param form {form: "garment" or "photograph", width, height}
- */
-export function prepare(picture, { form, width, height }) {
-  const shaped = (form === "garment" ? garment : photograph)(picture, [width, height]);
-  return made(width, height, 3, (row, column, channel) => at(shaped, row, column, Math.min(channel, shaped.channels - 1))).data;
 }
 
 /** Width and height times a number, to the nearest whole pixel, at least one. */
@@ -58,7 +47,7 @@ function garment(picture, [width, height]) {
   const small = resized(shape, inner);
   const [left, top] = [Math.floor((width - inner[0]) / 2), Math.floor((height - inner[1]) / 2)];
   const isInside = (row, column) => row >= top && row < top + inner[1] && column >= left && column < left + inner[0];
-  return made(width, height, 1, (row, column) => (isInside(row, column) ? at(small, row - top, column - left, 0) : background));
+  return made(width, height, 3, (row, column) => (isInside(row, column) ? at(small, row - top, column - left, 0) : background));
 }
 
 /** ITU-R 601-2, in Pillow's fixed point. */
@@ -77,12 +66,12 @@ function borderColour(picture) {
 }
 
 /** Left, top, right and bottom of what is not background; the whole picture where all of it is. */
-function boxOf({ width, height, channels, data }, border) {
+function boxOf(picture, border) {
+  const { width, height } = picture;
   let [left, top, right, bottom] = [width, height, 0, 0];
   for (let row = 0; row < height; row += 1) {
     for (let column = 0; column < width; column += 1) {
-      const at = (row * width + column) * channels;
-      if (Math.hypot(...border.map((value, channel) => data[at + channel] - value)) <= EDGE) continue;
+      if (Math.hypot(...border.map((value, channel) => at(picture, row, column, channel) - value)) <= EDGE) continue;
       [left, right] = [Math.min(left, column), Math.max(right, column + 1)];
       [top, bottom] = [Math.min(top, row), Math.max(bottom, row + 1)];
     }
@@ -94,7 +83,7 @@ const cropped = (picture, [left, top, right, bottom]) =>
   made(right - left, bottom - top, picture.channels, (row, column, channel) => at(picture, top + row, left + column, channel));
 
 /** Pillow's bicubic filter, which averages over all pixels that become one. */
-export function resized(picture, [width, height]) {
+function resized(picture, [width, height]) {
   const across = picture.width === width ? picture : filtered(picture, width);
   return across.height === height ? across : turned(filtered(turned(across), height));
 }
@@ -144,17 +133,15 @@ export async function decode(blob) {
   return made(width, height, 3, (row, column, channel) => at(rgba, row, column, channel));
 }
 
-/**
- * @param files as `loadModel` takes them
- * @param form as `prepare` takes it
- */
+/** Of the files that `loadModel` takes, with pictures in a form, "garment" or "photograph". */
 export async function openClassifier(files, form, progress) {
   const { classifier } = await loadModel(files, progress);
+  const shape = shapeOf(classifier, "seen");
+  const shaped = { garment, photograph }[form];
 
   /** @param off heads "GROUP.LAYER.HEAD" that are switched off */
   async function classify(picture, off = []) {
-    const seen = prepare(picture, form);
-    const shape = [form.height, form.width, 3];
+    const seen = shaped(picture, [shape[1], shape[0]]).data;
     const outputs = await classifier.run({ seen: bytes(seen, shape), gates: gatesOf(classifier, off, ["encoder-self"]) });
     const [probabilities, pixels] = [outputs.probabilities, outputs.pixels].map(({ data }) => Array.from(data));
     return { probabilities, pixels, seen: { shape, values: seen }, calls: callsOf(outputs, off) };

@@ -1,8 +1,7 @@
 // A page that shows a component of the app with recorded data: the sentence of the index, the questions of the review.
 
-import { keepSite, readPage } from "./page.js";
+import { data, keepSite, part } from "./page.js";
 
-const { data, part } = readPage();
 const parentElement = part("component").attachShadow({ mode: "open" });
 parentElement.innerHTML = (await import(`./components/${data.component}/view.js`)).default;
 const { default: show } = await import(`./components/${data.component}/main.js`);

@@ -6,45 +6,28 @@ import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
 
-const OPTIONS = { executionProviders: ["wasm"] };
-
-let runtime = null; // once for all models of a page
-
 /**
- * Load the runtime, the weights and the graphs of a model.
+ * The sessions of a model's graphs by their names, of files as `loadFile` takes them.
  *
- * @param files {runtime, empty, weights, graphs: {name: file}}, each a file as `loadFile` takes it
  * @param {(share: {done: number, total: number}) => void} progress of what is loaded, in bytes
- * @returns the sessions by name
  */
-export async function loadModel(files, progress = () => {}) {
-  const all = [files.runtime, files.empty, files.weights, ...Object.values(files.graphs)];
+export async function loadModel({ runtime, weights, graphs }, progress = () => {}) {
+  const all = [runtime, weights, ...Object.values(graphs)];
   const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
   const load = (file) => loadFile(file, (count) => progress({ done: (done += count), total }));
-  const parts = Promise.all([load(files.runtime), load(files.empty)]);
-  runtime ??= parts.then(startRuntime);
-  const started = runtime;
-  started.catch(() => (runtime = null)); // so that another try loads it anew
-  const [weights, ...graphs] = await Promise.all([files.weights, ...Object.values(files.graphs)].map(load));
+  const [program, packed, ...loaded] = await Promise.all(all.map(load));
   performance.mark("arrived");
-  const data = new Uint8Array(await unzip(weights));
-  await started;
+  Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
+  const externalData = [{ path: WEIGHTS, data: new Uint8Array(await unzip(packed)) }];
   const sessions = {};
-  for (const [i, name] of Object.keys(files.graphs).entries()) {
-    sessions[name] = await ort.InferenceSession.create(new Uint8Array(graphs[i]), { ...OPTIONS, externalData: [{ path: WEIGHTS, data }] });
+  for (const [i, name] of Object.keys(graphs).entries()) {
+    sessions[name] = await ort.InferenceSession.create(new Uint8Array(loaded[i]), { executionProviders: ["wasm"], externalData });
   }
   return sessions;
 }
 
-/** Compile the runtime, while weights are still on their way. */
-async function startRuntime([program, empty]) {
-  Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
-  const session = await ort.InferenceSession.create(new Uint8Array(empty), OPTIONS);
-  await session.release();
-}
-
-const shapeOf = ({ inputMetadata }, input) => inputMetadata.find(({ name }) => name === input).shape;
+export const shapeOf = ({ inputMetadata }, input) => inputMetadata.find(({ name }) => name === input).shape;
 
 /** Gates of a graph, (layers, heads) of a group or (groups, layers, heads): 0 for the heads "GROUP.LAYER.HEAD" that are off, else 1. */
 export function gatesOf(session, off, groups) {
@@ -54,13 +37,16 @@ export function gatesOf(session, off, groups) {
   return floats(Float32Array.from(groups.flatMap((group) => Array.from({ length: layers * heads }, gateOf(group)))), shape);
 }
 
+/** The group of maps of a kind of attention, "self" or "cross", in a stack. */
+export const groupOf = (stack, kind) => (kind === "cross" ? kind : `${stack}-${kind}`);
+
 /** What the maps of each group are computed of, layer by layer: queries and keys, by the names that graphs give them. */
 export function callsOf(outputs, off = []) {
   const calls = {};
   for (const [name, { data: queries, dims: [, heads, , size] }] of Object.entries(outputs)) {
     const [, stack, layer, kind] = /^(\w+)\.(\d+)\.(\w+)\.queries$/.exec(name) ?? [];
     if (!stack) continue;
-    const group = kind === "cross" ? kind : `${stack}-${kind}`;
+    const group = groupOf(stack, kind);
     const { data: keys, dims: [, keyHeads] } = outputs[name.replace("queries", "keys")];
     const offHere = Array.from({ length: heads }, (_, head) => head).filter((head) => off.includes(`${group}.${layer}.${head}`));
     calls[group] ??= [];
@@ -128,15 +114,6 @@ export function makeDecoder(session) {
   return { step, write, reread, noPast, pastOf };
 }
 
-/** The place of the largest number, but for those left out. */
-export function largest(values, without = []) {
-  let best = -1;
-  for (let i = 0; i < values.length; i += 1) {
-    if (!without.includes(i) && (best < 0 || values[i] > values[best])) best = i;
-  }
-  return best;
-}
-
 /** Ids of the `count` most likely tokens, the first of equal ones first, but for those left out. */
 export function mostLikely(logits, count, without = []) {
   const found = [];
@@ -148,3 +125,6 @@ export function mostLikely(logits, count, without = []) {
   }
   return found;
 }
+
+/** The most likely of all tokens but those left out. */
+export const largest = (logits, without) => mostLikely(logits, 1, without)[0];

@@ -1,22 +1,11 @@
 // A chapter whose figures are recorded: sliders choose the frame, and what differs from the frame before is drawn again. The
 // address holds their places, and the link to the app their values.
 
-import { keepSite, loadFile, readPage, unzip } from "./page.js";
+import { data, keepSite, loadFile, part, unzip, words } from "./page.js";
 
-const page = readPage();
-const { data, part } = page;
 const [host, form] = [part("figure"), part("form")];
 
-/** Plotly, before the first chart looks for it. */
-const plotly = new Promise((resolve, reject) => {
-  const script = Object.assign(document.createElement("script"), { src: new URL("vendor/plotly.js", import.meta.url) });
-  script.addEventListener("load", resolve);
-  script.addEventListener("error", () => reject(new Error("vendor/plotly.js")));
-  document.head.append(script);
-});
-
 let bytes = []; // of components, which parts name by their place
-const bytesOf = (text) => Uint8Array.from(atob(text), (each) => each.codePointAt(0));
 
 /** The element of a part, made anew, and what shows another part of the same kind in it. */
 async function makePart({ component, inPage, tag = "div", className = "", open = false }) {
@@ -48,19 +37,18 @@ async function showParts(parent, parts) {
 }
 
 async function load() {
-  const file = JSON.parse(new TextDecoder().decode(await unzip(await loadFile(data.file))));
-  bytes = file.data.map(bytesOf);
-  await plotly;
+  const [text] = await Promise.all([loadFile(data.file).then(unzip), import("./vendor/plotly.js")]); // charts look for it
+  const file = JSON.parse(new TextDecoder().decode(text));
+  bytes = file.data.map((each) => Uint8Array.from(atob(each), (sign) => sign.codePointAt(0)));
   return file.frames;
 }
 
 function fail({ message }) {
   host.className = "problem";
-  host.textContent = page.words.text("figures-failed", { reason: message });
+  host.textContent = words.text("figures-failed", { reason: message });
 }
 
 const frames = load();
-plotly.catch(() => {}); // `load` waits for it and fails with it
 let last = Promise.resolve();
 let newest;
 
@@ -103,7 +91,6 @@ form.addEventListener("input", () => {
   const hash = new URLSearchParams(show().map(({ name, field }) => [name, field.value])).toString();
   history.replaceState(null, "", hash ? `#${hash}` : location.pathname + location.search);
 });
-form.addEventListener("submit", (event) => event.preventDefault());
 globalThis.addEventListener("hashchange", arrive);
 arrive();
 document.documentElement.dataset.ready = "true";

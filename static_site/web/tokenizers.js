@@ -42,12 +42,9 @@ export function wordNumbers(pieces) {
   let alone = true; // whether the piece before lets nothing join it
   pieces.forEach((piece, i) => {
     const text = piece.replace(/^\u2581+/, "");
-    let sign = special.test(text) || !/[\p{L}\p{N}]/u.test(text);
-    let joins = starts && !isStart(piece) && !alone && !sign;
-    if (starts && !alone && (piece === "'" || piece === "\u2019") && /^\p{L}/u.test(pieces[i + 1] ?? "")) {
-      sign = false;
-      joins = true; // within a word: don't
-    }
+    const isInWord = !alone && (piece === "'" || piece === "\u2019") && /^\p{L}/u.test(pieces[i + 1] ?? ""); // don't
+    const sign = !isInWord && (special.test(text) || !/[\p{L}\p{N}]/u.test(text));
+    const joins = starts && !isStart(piece) && !alone && !sign;
     numbers.push(numbers.length ? numbers.at(-1) + (joins ? 0 : 1) : 0);
     alone = special.test(text) || (sign && Boolean(text));
   });

@@ -1,12 +1,10 @@
 // The translator's page: English in, French out, and every head's map.
 
-import { showWhole, startTextPage } from "./model_page.js";
-import { readPage } from "./page.js";
+import { showWhole, startPage } from "./model_page.js";
+import { data, number, part, words } from "./page.js";
 import { openTranslator } from "./translator.js";
 import { makeGroup } from "./view_source.js";
 
-const page = readPage();
-const { data, words, part } = page;
 const { beam: beamField } = part("form").elements;
 
 function groupsOf(found) {
@@ -22,9 +20,9 @@ function groupsOf(found) {
 }
 
 function show(found, whole, { off }, timing) {
-  showWhole(page, off, whole.text, [found.logProbability, whole.logProbability]);
+  showWhole(off, whole.text, [found.logProbability, whole.logProbability]);
   part("result").textContent = found.text;
-  const measured = words.text("measured", { search: beamField.selectedOptions[0].textContent, tokens: found.target.length, score: page.number(found.logProbability) });
+  const measured = words.text("measured", { search: beamField.selectedOptions[0].textContent, tokens: found.target.length, score: number(found.logProbability) });
   const notes = [`${measured} · ${timing}`];
   if (!found.isComplete) notes.push(words.text("incomplete"));
   if (found.numUnknown) notes.push(words.text("unknown-count", { count: found.numUnknown }));
@@ -32,7 +30,7 @@ function show(found, whole, { off }, timing) {
   performance.mark("translated");
 }
 
-startTextPage(page, {
+startPage({
   prefix: "t",
   read: (valueOf) => ({ beam: data.beams.includes(Number(valueOf("beam"))) ? Number(valueOf("beam")) : 1 }),
   entries: ({ beam }) => [["beam", beam === 1 ? "" : beam]],

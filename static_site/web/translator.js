@@ -62,12 +62,7 @@ export async function openTranslator(files, progress) {
     return best;
   }
 
-  /**
-   * Translate, and record queries and keys of every layer.
-   *
-   * @param options {beam: 1 for greedy search, off: heads "GROUP.LAYER.HEAD", isStopped, onToken: called with the text so far}
-   * @returns null where it was stopped
-   */
+  /** Translate, and record queries and keys of every layer; null where it was stopped. `beam` is 1 for greedy search, `off` heads "GROUP.LAYER.HEAD". */
   async function translate(text, { beam = 1, off = [], isStopped = () => false, onToken = () => {} } = {}) {
     const source = encode(text);
     const limit = Math.min(MAX_NEW_TOKENS, 2 * source.length + 20);

@@ -6,42 +6,36 @@ import markup from "./components/drawing/view.js";
 import { element } from "./components/shared/elements.js";
 import { inputError } from "./model.js";
 import { showWhole, startPage } from "./model_page.js";
-import { loadFile, readPage } from "./page.js";
+import { data, language, loadFile, part, words } from "./page.js";
 import { makeGroup } from "./view_source.js";
 
 const GROUP = "encoder-self";
 const SHOWN = 5; // labels
 const FORMATS = ["PNG", "JPEG", "WebP", "GIF"];
 
-const page = readPage();
-const { data, words, part } = page;
 const { model: modelField, source: sourceField, sample: sampleField, upload } = part("form").elements;
 const FIRST = modelField.options[0].value;
 const opened = new Map(); // classifiers by name
 let drawing = null;
 
-function read(given) {
-  const model = given.get("model") in data.models ? given.get("model") : FIRST;
+function read(valueOf) {
+  const model = valueOf("model") in data.models ? valueOf("model") : FIRST;
   const { samples, first } = data.models[model];
-  return { model, sample: given.get("sample") in samples ? given.get("sample") : first };
+  return { model, sample: valueOf("sample") in samples ? valueOf("sample") : first };
 }
 
-/** Show the controls of what the address and the chosen source say. */
-function fill(now) {
-  modelField.value = now.model;
-  sampleField.replaceChildren(...Object.entries(data.models[now.model].samples).map(([name, label]) => new Option(label, name)));
-  sampleField.value = now.sample;
-  const source = sourceField.value;
-  sampleField.closest("label").hidden = source !== "sample";
-  upload.closest("label").hidden = source !== "upload";
-  part("sheet").hidden = source !== "draw";
+/** Show the controls of the model and of the chosen source. */
+function fill({ model, sample }) {
+  sampleField.replaceChildren(...Object.entries(data.models[model].samples).map(([name, label]) => new Option(label, name)));
+  sampleField.value = sample;
+  for (const [name, { parentElement }] of Object.entries({ sample: sampleField, upload, draw: part("drawing") })) parentElement.hidden = sourceField.value !== name;
 }
 
 /** The picture of the chosen source; null where there is none yet. */
 async function picture(model, sample) {
-  const formats = new Intl.ListFormat(page.language, { type: "disjunction" }).format(FORMATS);
+  const formats = new Intl.ListFormat(language, { type: "disjunction" }).format(FORMATS);
   const sources = {
-    sample: async () => new Blob([await loadFile(data.models[model].files.pictures[sample])]),
+    sample: async () => new Blob([await loadFile(data.files[model].pictures[sample])]),
     upload: () => upload.files[0] ?? null,
     draw: () => drawing,
   };
@@ -58,9 +52,9 @@ async function picture(model, sample) {
 
 async function open(name, progress) {
   if (!opened.has(name)) {
-    const { files } = data.models[name];
+    const files = data.files[name];
     const pictures = Object.values(files.pictures).map((file) => loadFile(file)); // for a visit without a network
-    const [classifier] = await Promise.all([openClassifier({ ...data.start, ...files }, data.models[name].pixels, progress), ...pictures]);
+    const [classifier] = await Promise.all([openClassifier({ ...data.files, ...files }, data.models[name].form, progress), ...pictures]);
     opened.set(name, classifier);
   }
   return opened.get(name);
@@ -77,30 +71,27 @@ function groupsOf({ calls, seen }, { model }) {
 /** The most likely label and its probability. */
 function answerOf(found, labels) {
   const most = Math.max(...found.probabilities);
-  const percent = (100 * most).toLocaleString(page.language, { maximumFractionDigits: 1 });
+  const percent = (100 * most).toLocaleString(language, { maximumFractionDigits: 1 });
   return words.text("answer", { label: labels[found.probabilities.indexOf(most)], percent }).replace(/[*`]/gu, "");
 }
 
-/** Bars of probabilities, each a name and its share. */
-function renderBars(entries) {
-  const percent = new Intl.NumberFormat(page.language, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
-  const barOf = ([label, chance]) => [element("span", "", {}, label), element("i", "", { style: `width: ${100 * chance}%` }), element("b", "", {}, percent.format(chance))];
-  part("bars").replaceChildren(...entries.flatMap(barOf));
-}
+const percent = new Intl.NumberFormat(language, { style: "percent", minimumFractionDigits: 1, maximumFractionDigits: 1 });
+const barOf = ([label, chance]) => [element("span", "", {}, label), element("i", "", { style: `width: ${100 * chance}%` }), element("b", "", {}, percent.format(chance))];
 
 function show(found, whole, { model, sample, off }, timing) {
   const { labels } = data.models[model];
-  showWhole(page, off, answerOf(whole, labels), [found, whole].map(({ probabilities }) => Math.log(Math.max(...probabilities))));
+  showWhole(off, answerOf(whole, labels), [found, whole].map(({ probabilities }) => Math.log(Math.max(...probabilities))));
   part("result").textContent = answerOf(found, labels);
   const order = labels.map((label, i) => [label, found.probabilities[i]]).sort(([, a], [, b]) => b - a);
-  renderBars(order.slice(0, SHOWN));
+  part("bars").replaceChildren(...order.slice(0, SHOWN).flatMap(barOf));
   part("measured").textContent = timing;
   document.documentElement.dataset.shown = `${model} ${sourceField.value} ${sample}`;
 }
 
-const { writeAddress, run, fill: refill } = startPage(page, {
+const { run } = startPage({
   prefix: "vt",
   read, fill, groupsOf, show,
+  fresh: (now, { model }) => (model === now.model ? {} : { off: [], head: data.open, pin: "", look: "" }),
   display: { mode: "picture", scale: "linear" },
   entries: ({ model, sample }) => [["model", model === FIRST ? "" : model], ["sample", sample === data.models[model].first ? "" : sample]],
   async load(progress, { model }) {
@@ -114,17 +105,6 @@ const { writeAddress, run, fill: refill } = startPage(page, {
   },
   compute: (_loaded, _now, { off }, { given, classifier }) => classifier.classify(given, off),
 });
-
-const change = (changes) => () => {
-  writeAddress(changes());
-  refill();
-  run();
-};
-const anew = { off: [], head: data.open, pin: "", look: "" };
-modelField.addEventListener("change", change(() => ({ ...anew, model: modelField.value, sample: data.models[modelField.value].first })));
-sourceField.addEventListener("change", change(() => ({})));
-sampleField.addEventListener("change", change(() => ({ sample: sampleField.value })));
-upload.addEventListener("change", run);
 
 const parentElement = part("drawing").attachShadow({ mode: "open" });
 parentElement.innerHTML = markup;

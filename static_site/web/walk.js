@@ -4,32 +4,21 @@
 import { attend, openingHead, pooled, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
-import { mostLikely, rowsOf } from "./model.js";
-import { startTextPage } from "./model_page.js";
-import { readPage } from "./page.js";
+import { groupOf, mostLikely, rowsOf } from "./model.js";
+import { startPage } from "./model_page.js";
+import { data, part } from "./page.js";
 import { openTranslator } from "./translator.js";
 
 const SHOWN = 8; // words of a choice
 const THUMBNAIL = 24;
 const ARRAYS = ["queries", "keys", "values", "outputs", "joined", "added", "state"]; // of an attention, that the graphs return
-const GROUPS = { "encoder self": "encoder-self", "decoder self": "decoder-self", "decoder cross": "cross" };
-const page = readPage();
-const { data, part } = page;
 const parentElement = part("walk").attachShadow({ mode: "open" });
 parentElement.innerHTML = markup;
 const now = { key: "", walk: null, before: null, off: [], at: "" };
 
-/** A head, "GROUP.LAYER.HEAD", as an edit of the walk, ["off", site, head]; and back. */
-function editOf(place) {
-  const [group, layer, head] = place.split(".");
-  const [stack, kind] = Object.entries(GROUPS).find(([, name]) => name === group)[0].split(" ");
-  return ["off", `${stack}.${layer}.${kind}`, head];
-}
-
-function headOf([, site, head]) {
-  const [stack, layer, kind] = site.split(".");
-  return `${GROUPS[`${stack} ${kind}`]}.${layer}.${head}`;
-}
+/** A head, "GROUP.LAYER.HEAD", as an edit of the walk, ["off", "STACK.LAYER.KIND", head]; and back. */
+const editOf = (place) => place.replace(/^cross/, "decoder-cross").replace(/(\w+)-(\w+)\.(\d+)\.(\d+)/, "off $1.$3.$2 $4").split(" ");
+const headOf = ([, site, head]) => site.replace(/(\w+)\.(\d+)\.(\w+)/, (_, stack, layer, kind) => `${groupOf(stack, kind)}.${layer}.${head}`);
 
 function send(block) {
   const { key, walk, before, off, at } = now;
@@ -37,8 +26,9 @@ function send(block) {
   showWalk({ data: { header: shown }, parentElement, setStateValue, setTriggerValue });
 }
 
-const { writeAddress, run } = startTextPage(page, {
-  fresh: { off: [], at: "" },
+const { writeAddress, run } = startPage({
+  isSubmitted: true,
+  fresh: () => ({ off: [] }),
   read: (valueOf) => ({ at: (valueOf("at") ?? "").slice(0, 80) }),
   entries: ({ at }) => [["at", at]],
   linked: ({ text, at, off }) => [["w-model", "translator"], ["w-text", text], ["walk-at", at], ["walk-edits", off.map((head) => editOf(head).join("_")).join("~")]],
@@ -66,12 +56,7 @@ function setTriggerValue(name, { edit }) {
   run();
 }
 
-/**
- * The walk of a translation, with arrays as {shape, values}.
- *
- * @param found as the translator gives it, with `outputs` of its graphs
- * @param nameOf the readable token of an id
- */
+/** The walk of a translation as the translator gives it, with arrays as {shape, values}; `nameOf` gives the readable token of an id. */
 export function walkOf({ outputs, calls, target, sourceTokens, decoderTokens }, nameOf) {
   const state = (name) => ({ shape: outputs[name].dims.slice(1), values: outputs[name].data });
   const attentionOf = (site, call) => {
@@ -88,7 +73,7 @@ export function walkOf({ outputs, calls, target, sourceTokens, decoderTokens }, 
   const stackOf = (name, tokens, kinds) => {
     const blocks = calls[`${name}-self`].map((_, i) => ({
       input: state(i ? `${name}.${i - 1}.output` : `${name}.embedding`),
-      attentions: kinds.map((kind) => attentionOf(`${name}.${i}.${kind}`, calls[GROUPS[`${name} ${kind}`]][i])),
+      attentions: kinds.map((kind) => attentionOf(`${name}.${i}.${kind}`, calls[groupOf(name, kind)][i])),
       neurons: state(`${name}.${i}.neurons`), ffn: state(`${name}.${i}.ffn`), output: state(`${name}.${i}.output`),
     }));
     return { name, tokens, positions: state(`${name}.positions`), embedded: state(`${name}.embedded`), blocks };
@@ -120,11 +105,7 @@ const outcomeOf = ({ stacks, choices, given }) => ({
   words: [...stacks.at(-1).tokens.slice(1, given).map((word) => [word, null]), ...choices.map(({ chosen, probability, number }) => [chosen, probability(number)])],
 });
 
-/**
- * What the component reads of a walk, with one of its blocks in full (ui/widgets/walk.py).
- *
- * @param shown {key, block: [stack, number], edits, before: the walk without edits or null, words, links, language, state, about: the page's measures, patterns and separators}
- */
+/** What the component reads of a walk, with `block`, [stack, number], in full (ui/widgets/walk.py); `before` is the walk without edits or null, `about` the page's data. */
 export function headerOf(walk, { before, about, ...shown }) {
   const mapsOf = ({ heads, rows, columns, weights: { values } }) => Array.from({ length: heads }, (_, head) => values.subarray(head * rows * columns, (head + 1) * rows * columns));
   const thumbnail = (call) => {

@@ -2,8 +2,8 @@
 // samples with a cache, then one pass over the whole text gives queries and keys (viz_core/hub/kinds/decoder.py, runs/generation.py).
 
 import { callsOf, gatesOf, largest, loadModel, makeDecoder } from "./model.js";
-import { showWhole, startTextPage } from "./model_page.js";
-import { readPage } from "./page.js";
+import { showWhole, startPage } from "./model_page.js";
+import { data, number, part, words } from "./page.js";
 import { encodeText, openTokenizer, readTokens, wordsOf } from "./tokenizers.js";
 import { mersenne } from "./vendor/pure-rand/mersenne.mjs";
 import { makeGroup } from "./view_source.js";
@@ -11,8 +11,6 @@ import { makeGroup } from "./view_source.js";
 const GROUP = "decoder-self";
 const NUMBERS = ["new", "temperature", "topk", "seed"];
 
-const page = readPage();
-const { data, words, part } = page;
 const form = part("form");
 const first = Object.fromEntries(NUMBERS.map((name) => [name, Number(form.elements[name].defaultValue)]));
 
@@ -29,12 +27,12 @@ const changed = (now) => NUMBERS.map((name) => [name, now[name] === first[name] 
 const joined = (text, found) => `${text}${found.joins || /\s$/u.test(text) || !found.text ? "" : " "}${found.text}`;
 
 function show(found, whole, now, timing) {
-  showWhole(page, now.off, joined(now.text, whole), [found.logProbability, whole.logProbability]);
+  showWhole(now.off, joined(now.text, whole), [found.logProbability, whole.logProbability]);
   part("given").textContent = now.text;
   part("result").textContent = joined("", found);
   const { labels: [label] } = form.elements.temperature;
-  const search = `${label.firstChild.textContent} ${page.number(now.temperature)}`;
-  const notes = [words.text("measured", { search, tokens: found.ids.length - found.numPrompt, score: page.number(found.logProbability) }), timing];
+  const search = `${label.firstChild.textContent} ${number(now.temperature)}`;
+  const notes = [words.text("measured", { search, tokens: found.ids.length - found.numPrompt, score: number(found.logProbability) }), timing];
   if (!found.isComplete) notes.push(words.text("incomplete", { limit: now.new }));
   part("measured").textContent = notes.join(" · ");
 }
@@ -45,7 +43,7 @@ function groupsOf(found, { text }) {
   return [makeGroup({ id: GROUP, label: data.labels[GROUP], queries: side, keys: side, onItself: true, calls: found.calls[GROUP], provenance })];
 }
 
-startTextPage(page, {
+startPage({
   prefix: "ml",
   read: (valueOf) => Object.fromEntries(NUMBERS.map((name) => [name, numberOf(name, valueOf(name))])),
   entries: changed,
@@ -55,22 +53,14 @@ startTextPage(page, {
   groupsOf, show,
 });
 
-/**
- * @param files as `loadModel` takes them, and the tokenizer's
- * @param room for so many tokens
- */
+/** The model of the files that `loadModel` takes, and of the tokenizer's, with room for so many tokens. */
 async function openWriter(files, room, progress) {
   const [{ writer }, tokenizer] = await Promise.all([loadModel(files, progress), openTokenizer(files.tokenizer)]);
   const decoder = makeDecoder(writer);
   const end = tokenizer.id("</s>");
   const textOf = (ids) => tokenizer.decode(ids).replace(/^ +| +$/gu, "");
 
-  /**
-   * Continue a text, and record queries and keys of every layer.
-   *
-   * @param options {newTokens, sampling: {temperature, topK, seed}, off: heads "GROUP.LAYER.HEAD", isStopped, onToken}
-   * @returns null where it was stopped
-   */
+  /** Continue a text, and record queries and keys of every layer; null where it was stopped. `sampling` is {temperature, topK, seed}. */
   async function run(text, { newTokens = 20, sampling = {}, off = [], isStopped = () => false, onToken = () => {} } = {}) {
     const prompt = encodeText(tokenizer, text, room);
     const feeds = { gates: gatesOf(writer, off, [GROUP]) };
