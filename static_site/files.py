@@ -98,7 +98,7 @@ def add_recorded(files: SiteFiles, page: str, found: Mapping[str, Any], trace: T
     def place(values: np.ndarray) -> dict[str, Any]:
         return {"shape": values.shape, "offset": sections.add(values)}
 
-    outputs = {}
+    outputs: dict[str, dict[str, Any]] = {}
     for site in trace.sites:
         source = trace[site].source
         assert isinstance(source, Projected)

@@ -74,8 +74,6 @@ _TEMPLATES = Environment(
     undefined=StrictUndefined,
 )
 _TEMPLATES.filters["markdown"] = html_of
-RECORDED = "recorded"
-"""The script of pages that show recorded figures of a chapter."""
 PICTURES = {"walk": "queries-keys-values", "writer": "model-lab", "index": "transformer", "review": "learning"}
 """Pictures of the app's gallery, of pages that have another name there."""
 PAGES = {"model-lab": "writer", "transformer": "transformer", "vision-transformer": "vision-transformer"}

@@ -19,7 +19,7 @@ from typing import Any
 from streamlit.testing.v1 import AppTest
 
 from static_site.files import SiteFiles
-from static_site.pages import PAGES, RECORDED, Card, Words, html_of, script_words, whole_page
+from static_site.pages import PAGES, Card, Words, html_of, script_words, whole_page
 from ui.chapter.exercises import with_source
 from ui.streamlit_internals.front_end import follow_link
 from ui.widgets.predictions import read_prediction
@@ -37,8 +37,8 @@ class Recording:
     """What a page draws at each setting of its controls, the last of which changes first."""
 
     data: list[str] = field(default_factory=list)  # bytes of components, each once, in base64
-    # A tree of parts for each setting: {"component", "data", "inPage"}, or an element, {"tag", "className", "open"} where
-    # it is no plain div, with "html" or "parts".
+    # A tree of parts for each setting: {"component", "data", "inPage"}, or an element, {"tag", "className", "open"}
+    # where it is no plain div, with "html" or "parts".
     frames: list[list[dict[str, Any]]] = field(default_factory=list)
     labels: list[str] = field(default_factory=list)  # of the controls
     shown: list[list[str]] = field(default_factory=list)  # how each control writes its values
@@ -150,7 +150,7 @@ def recorded_page(files: SiteFiles, words: Words, name: str, site: Sequence[Mapp
         "file": files.add(f"{words.language}/recorded/{name}.json.gz", content),
     }
     answer = prediction(words, name, made.exercise)
-    return whole_page(words, RECORDED, data, name, name, sliders=sliders, prediction=answer)
+    return whole_page(words, "recorded", data, name, name, sliders=sliders, prediction=answer)
 
 
 def prediction(words: Words, name: str, exercise: str) -> tuple[str, str] | None:

@@ -55,8 +55,8 @@ const grey = (red, green, blue) => (red * 19595 + green * 38470 + blue * 7471 + 
 
 /** The median of each channel along the four edges. */
 function borderColour(picture) {
-  const { width, height, channels } = picture;
-  return Array.from({ length: channels }, (_, channel) => {
+  const { width, height } = picture;
+  return [0, 1, 2].map((channel) => {
     const values = [];
     for (let column = 0; column < width; column += 1) values.push(at(picture, 0, column, channel), at(picture, height - 1, column, channel));
     for (let row = 0; row < height; row += 1) values.push(at(picture, row, 0, channel), at(picture, row, width - 1, channel));

@@ -5,6 +5,7 @@ import { loadFile, unzip } from "./page.js";
 import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
+const OPTIONS = { executionProviders: ["wasm"] };
 
 /**
  * The sessions of a model's graphs by their names, of files as `loadFile` takes them.
@@ -16,13 +17,19 @@ export async function loadModel({ runtime, weights, graphs }, progress = () => {
   const total = all.reduce((sum, { bytes }) => sum + bytes, 0);
   let done = 0;
   const load = (file) => loadFile(file, (count) => progress({ done: (done += count), total }));
-  const [program, packed, ...loaded] = await Promise.all(all.map(load));
+  const arriving = all.map(load);
+  const start = async (program) => {
+    Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
+    await ort.InferenceSession.create(new Uint8Array(0), OPTIONS); // of no graph: it fails, but has compiled the runtime
+  };
+  const starting = arriving[0].then(start).catch(() => {}); // while weights are on their way; what else fails, fails again below
+  const [, packed, ...loaded] = await Promise.all(arriving);
   performance.mark("arrived");
-  Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
+  await starting;
   const externalData = [{ path: WEIGHTS, data: new Uint8Array(await unzip(packed)) }];
   const sessions = {};
   for (const [i, name] of Object.keys(graphs).entries()) {
-    sessions[name] = await ort.InferenceSession.create(new Uint8Array(loaded[i]), { executionProviders: ["wasm"], externalData });
+    sessions[name] = await ort.InferenceSession.create(new Uint8Array(loaded[i]), { ...OPTIONS, externalData });
   }
   return sessions;
 }

@@ -6,8 +6,6 @@ import { loadFile, unzip } from "./page.js";
 import { Tokenizer } from "./vendor/tokenizers/tokenizers.min.mjs";
 
 const NUM_SPECIAL = 4; // the first ids of every vocabulary here
-const START = "\u2581"; // where a word starts
-const BYTE = /^<0x[0-9A-F]{2}>$/;
 
 /** A tokenizer of a file of the site: `encode` and `decode`, and tokens by id and back. */
 export async function openTokenizer(file) {
@@ -31,12 +29,12 @@ export const clean = (text) =>
 export const readable = (token) => token.replace(/^\u2581/, "") || "\u00b7";
 
 /** Whether a token is a byte of a letter that the vocabulary lacks. */
-export const isSpelled = (token) => BYTE.test(token);
+export const isSpelled = (token) => /^<0x[0-9A-F]{2}>$/.test(token);
 
 /** For each piece the number of its word (viz_core/maps/word_maps.py): marked starts, special tokens, signs, apostrophes. */
 export function wordNumbers(pieces) {
   const special = /^(<(?!0x[0-9A-F]{2}>)[^<>\s]+>|\[[A-Z]+\d*\])$/;
-  const isStart = (piece) => piece.startsWith(START);
+  const isStart = (piece) => piece.startsWith("\u2581"); // of a word
   const starts = pieces.some(isStart);
   const numbers = [];
   let alone = true; // whether the piece before lets nothing join it

@@ -238,17 +238,18 @@ def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: s
     expect(newcomer.locator("[data-part=result]")).to_contain_text("truck")
 
 
-def test_a_sentence_typed_before_the_page_listens_is_translated(alone: Page, site: str, shipped: Translator) -> None:
+def test_a_sentence_typed_before_the_page_listens_is_translated(newcomer: Page, site: str, shipped: Translator) -> None:
     waiting = []
-    alone.route("**/transformer.js", lambda route: waiting.append(route))
-    alone.goto(f"{site}en/transformer.html", wait_until="commit")
-    alone.get_by_label("An English sentence").fill("if it rains")
-    alone.wait_for_timeout(100)
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    newcomer.route("**/transformer.js", lambda route: waiting.append(route))
+    newcomer.goto(f"{site}en/transformer.html", wait_until="commit")
+    newcomer.get_by_label("An English sentence").fill("if it rains")
+    newcomer.wait_for_timeout(100)
     for route in waiting:
         route.continue_()
-    alone.unroute("**/transformer.js")
-    wait_until_ready(alone)
-    expect(alone.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
+    newcomer.unroute("**/transformer.js")
+    wait_until_ready(newcomer)
+    expect(newcomer.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
 
 
 TEXTS_TO_WRITE = (
