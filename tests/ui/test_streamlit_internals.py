@@ -14,7 +14,7 @@ from types import SimpleNamespace
 import pytest
 import streamlit as st
 from streamlit import config, net_util
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg, ForwardMsgMetadata
 from streamlit.proto.NewSession_pb2 import CustomThemeConfig
 from streamlit.runtime import app_session
 from streamlit.runtime.app_session import AppSession
@@ -151,6 +151,30 @@ def test_what_follows_a_picture_waits_for_a_pause() -> None:
     assert batch.seconds_left() == 0
     batch(ForwardMsg(hash="c"))
     assert line.sent == list("abc")
+
+
+def test_the_sidebar_and_what_shows_nothing_follow_the_first_picture() -> None:
+    def message(name: str, *path: int) -> ForwardMsg:
+        return ForwardMsg(hash=name, metadata=ForwardMsgMetadata(delta_path=path))
+
+    line = Line()
+    batch = line.batch()
+    for each in (message("a", 0, 0), message("x", 0, 0, 0), message("y", 1, 0), message("b", 0, 1), message("c")):
+        batch(each)
+    batch.flush()
+    assert line.sent == list("abc")
+    batch(message("picture", 0, 2))
+    batch.flush(0.25)
+    batch(message("z", 1, 1))
+    line.now = 0.25
+    batch(message("d", 0, 3))
+    assert line.sent == [*"abc", "picture", *"xyd"]
+    assert len(batch) == 1
+    line.now = 0.5  # a page without a picture shows its sidebar all the same
+    batch.flush()
+    batch(message("e", 1, 0))
+    batch.flush(everything=True)
+    assert line.sent == [*"abc", "picture", *"xydze"]
 
 
 def test_a_run_that_shall_end_ends_at_its_next_message_though_nothing_is_sent() -> None:

@@ -12,16 +12,25 @@ from contextlib import contextmanager
 from functools import partial
 
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from streamlit.proto.RootContainer_pb2 import RootContainer
 from streamlit.runtime.scriptrunner import ScriptRunnerEvent, get_script_run_ctx
 
 from serving.compute.turns import page_turns
 from ui.streamlit_internals.self_test import works
 
 _INTERVAL = 0.05  # seconds between two batches of a run
+_MAX_HELD = 0.5  # seconds that what may come later waits
+_SCRIPTS = [RootContainer.MAIN, 0]  # the place of components that show nothing, first on every page
+
+
+def _may_come_later(message: ForwardMsg) -> bool:
+    """Whether a message draws in the sidebar, or what shows nothing: a browser takes long to draw either."""
+    path = list(message.metadata.delta_path)
+    return path[:1] == [RootContainer.SIDEBAR] or (path[:2] == _SCRIPTS and path != _SCRIPTS)
 
 
 class MessageBatch:
-    """A buffer for the messages of one run.
+    """A buffer for the messages of one run; the sidebar follows the first picture, and what shows nothing.
 
     Args:
         send: sends one message.
@@ -36,21 +45,27 @@ class MessageBatch:
     ) -> None:
         self._send, self._check, self._clock = send, check, clock
         self._messages: list[ForwardMsg] = []
+        self._later: list[ForwardMsg] = []
+        self._later_due = clock() + _MAX_HELD
         self._due = clock() + _INTERVAL
         self._pause_ends = 0.0
 
     def __len__(self) -> int:
-        return len(self._messages)
+        return len(self._messages) + len(self._later)
 
     def __call__(self, message: ForwardMsg) -> None:
         self._check()
-        self._messages.append(message)
+        (self._later if _may_come_later(message) else self._messages).append(message)
         if self._clock() >= self._due:
             self.flush()
 
-    def flush(self, pause: float = 0.0) -> None:
-        """Send all messages, in their order; those that follow, after a pause."""
+    def flush(self, pause: float = 0.0, everything: bool = False) -> None:
+        """Send messages in their order; those that follow, and those that may come later, after a pause."""
         messages, self._messages = self._messages, []
+        if everything or self._clock() >= self._later_due:
+            messages, self._later = [*messages, *self._later], []
+        elif pause:
+            self._messages, self._later = self._later, []
         for message in messages:
             self._send(message)
         self._pause_ends = self._clock() + pause
@@ -81,7 +96,7 @@ def batched_messages() -> Iterator[None]:
                 batch.flush()  # before the page waits for its next turn
     finally:
         run._enqueue = send
-        batch.flush()
+        batch.flush(everything=True)
 
 
 def flush_messages(pause: float = 0.0) -> None:
