@@ -1,6 +1,7 @@
-"""The cache of results, and whose turn it is."""
+"""The cache of results, whose turn it is to compute, and turns of pages: one of each address at a time."""
 
 import threading
+import time
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -13,7 +14,7 @@ from PIL import Image
 
 from serving.compute import slots as singletons
 from serving.compute.cache import MISSING, LRUCache, footprint
-from serving.compute.turns import Client, Spent, Usual, turns
+from serving.compute.turns import Client, PageTurns, Spent, Usual, turns
 from ui.compute import models
 from ui.compute import slots as compute
 from viz_core.trace import attend, record
@@ -167,3 +168,73 @@ def test_the_mean_time_of_a_kind_follows_the_newest_and_old_kinds_are_forgotten(
     for kind in ("short", "shorter"):
         usual.add(kind, 1.0)
     assert (usual.of("long"), usual.of("short")) == (None, 1.0)
+
+
+TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
+
+
+def test_pages_of_one_address_take_turns() -> None:
+    pages, begun = PageTurns(), [threading.Event() for _ in range(3)]
+    order: list[str] = []
+
+    def page(name: str, address: str | None, started: threading.Event) -> threading.Thread:
+        def run() -> None:
+            with pages.turn(address), pages.turn(address):  # the second is a part of the first
+                order.append(name)
+                started.set()
+
+        thread = threading.Thread(target=run)
+        thread.start()
+        return thread
+
+    with pages.turn("first"):
+        second = page("second of it", "first", begun[0])
+        stranger = page("stranger", None, begun[1])
+        assert begun[1].wait(TIMEOUT)
+        stranger.join(TIMEOUT)
+        assert order == ["stranger"]
+        with pages.pause():  # it waits for a computation
+            assert begun[0].wait(TIMEOUT)
+            second.join(TIMEOUT)
+        with pages.pause(), pages.pause(), pages.turn("first"):  # it takes its turn anew, for a part
+            third = page("third of it", "first", begun[2])
+            assert not begun[2].wait(0.05)
+    assert begun[2].wait(TIMEOUT)
+    third.join(TIMEOUT)
+    assert order == ["stranger", "second of it", "third of it"]
+
+
+def test_a_page_that_fails_ends_its_turn() -> None:
+    pages, over = PageTurns(), threading.Event()
+    with pytest.raises(ValueError, match="broken"), pages.turn("first"), pages.pause():
+        raise ValueError("broken")
+
+    def run() -> None:
+        with pages.turn("first"):
+            over.set()
+
+    threading.Thread(target=run).start()
+    assert over.wait(TIMEOUT)
+
+
+def test_first_pages_alternate_with_those_that_waited_before() -> None:
+    pages, order = PageTurns(), list[str]()
+    threads = list[threading.Thread]()
+
+    def wait(name: str) -> None:
+        def run() -> None:
+            with pages.turn("one address", name.startswith("newcomer")):
+                order.append(name)
+
+        threads.append(threading.Thread(target=run))
+        threads[-1].start()
+        while sum(map(len, turn._waiting.values())) < len(threads):
+            time.sleep(0.001)
+
+    with pages.turn("one address"):
+        turn = pages._of["one address"]
+        for name in ("answer 1", "answer 2", "newcomer 1", "newcomer 2", "newcomer 3"):
+            wait(name)
+    for thread in threads:
+        thread.join(TIMEOUT)
+    assert order == ["newcomer 1", "answer 1", "newcomer 2", "answer 2", "newcomer 3"]
