@@ -11,6 +11,7 @@ from torch import Tensor, nn
 
 from tests.viz_core.hub.conftest import deepseek_v4
 from tests.viz_core.hub.families import build, in_memory, inputs_of
+from tests.viz_core.trace.test_precision import OwnAttention
 from viz_core.hub import instrument, load_hub, restore, verify
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.hub.twins import shared_copy
@@ -169,19 +170,7 @@ def test_the_report_names_errors_of_output_maps_and_values(family: str, is_instr
 
 
 def test_the_report_of_plain_pytorch_and_of_a_changed_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    class Layer(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.qkv, self.proj, self.num_heads = nn.Linear(32, 96), nn.Linear(32, 32), 4
-
-        def forward(self, x: Tensor) -> Tensor:
-            queries, keys, values = self.qkv(x).unflatten(-1, (3, 4, 8)).permute(2, 0, 3, 1, 4)
-            return self.proj((queries @ keys.mT / 8**0.5).softmax(-1).matmul(values).transpose(1, 2).flatten(2))  # type: ignore[no-any-return]
-
-    class OwnAttention(Layer):
-        pass
-
-    report = verify(nn.Sequential(OwnAttention(), OwnAttention()), torch.randn(2, 5, 32))
+    report = verify(nn.Sequential(OwnAttention("plain"), OwnAttention("plain")), torch.randn(2, 5, 32))
     assert report.output_error == 0
     assert set(report.value_errors) == {"encoder.0.self", "encoder.1.self"}
     assert number(report.value_error) < 1e-6

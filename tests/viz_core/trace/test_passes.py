@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 import torch
 from torch import Tensor, nn
-from transformers import AlbertConfig, AlbertModel
 
 from tests.viz_core.hub.families import in_memory
 from viz_core.attention import MultiHeadAttention
@@ -34,19 +33,8 @@ SITES = tuple(f"encoder.{i}.self" for i in range(LAYERS))
 
 
 def albert(groups: int = 1, inner: int = 1, layers: int = LAYERS, dtype: torch.dtype = torch.float32) -> Any:
-    torch.manual_seed(groups)
-    config = AlbertConfig(
-        vocab_size=40,
-        embedding_size=8,
-        hidden_size=HEADS * WIDTH,
-        num_hidden_layers=layers,
-        num_hidden_groups=groups,
-        inner_group_num=inner,
-        num_attention_heads=HEADS,
-        intermediate_size=24,
-        initializer_range=0.3,
-    )
-    return AlbertModel(config).eval().to(dtype)
+    options = {"num_hidden_groups": groups, "inner_group_num": inner, "num_hidden_layers": layers, "vocab_size": 40}
+    return in_memory("albert", hidden_size=HEADS * WIDTH, **options).to(dtype)
 
 
 def padded() -> dict[str, Tensor]:
