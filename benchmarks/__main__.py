@@ -1,7 +1,5 @@
 """Run every part, or the named ones: print the results, save the samples, update README.md and docs/benchmarks.md."""
 
-from __future__ import annotations
-
 import argparse
 import importlib
 from collections.abc import Sequence

@@ -1,7 +1,5 @@
 """The page of 12 layers of 12 heads: open it, open another head; ours against BertViz in the same Chromium."""
 
-from __future__ import annotations
-
 import statistics
 import subprocess
 import sys
@@ -47,7 +45,7 @@ class Case:
     switch: tuple[float, ...] = ()  # s
     note: str = ""
 
-    def __add__(self, other: Case) -> Case:
+    def __add__(self, other: "Case") -> "Case":
         names = ("open", "slowest_layer", "wire", "switch")
         joined = {name: getattr(self, name) + getattr(other, name) for name in names}
         return Case(**joined, note=self.note or other.note)

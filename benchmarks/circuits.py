@@ -1,7 +1,5 @@
 """States, all maps and a patch sweep of a small GPT-2: against plain hooks and eager attention."""
 
-from __future__ import annotations
-
 import copy
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

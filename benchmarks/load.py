@@ -3,8 +3,6 @@
 `make load` sends 100 visitors with three sentences each to the hosted server, started on this machine.
 """
 
-from __future__ import annotations
-
 import argparse
 import asyncio
 import itertools

@@ -1,7 +1,5 @@
 """Times of a view's requests: one head's exact map, one tile, all thumbnails; against maps that are all stored."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Models of a size, with random weights: how long they take does not depend on what they have learned."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import torch

@@ -1,7 +1,5 @@
 """A forward pass with all maps available: recorded, against fused without maps and eager with them."""
 
-from __future__ import annotations
-
 import json
 import subprocess
 import sys

@@ -1,7 +1,5 @@
 """What a benchmark reports, how it is kept, and the tables of README.md and docs/benchmarks.md."""
 
-from __future__ import annotations
-
 import json
 import os
 import platform

@@ -1,7 +1,5 @@
 """Time and memory: alternating samples of calls, and what a process holds or a call needs at its peak."""
 
-from __future__ import annotations
-
 import ctypes
 import time
 from collections.abc import Callable, Mapping

@@ -1,7 +1,5 @@
 """A Streamlit server of our own and a Chromium to look at it, for benchmarks and browser tests alike."""
 
-from __future__ import annotations
-
 import os
 import shutil
 import socket

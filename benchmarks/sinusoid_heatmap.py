@@ -1,7 +1,5 @@
 """From a move of the slider to the sinusoidal table painted, and the bytes that took: our page against plotly."""
 
-from __future__ import annotations
-
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path

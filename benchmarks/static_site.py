@@ -1,7 +1,5 @@
 """The site without a server in Chromium: its first translation, a token, and how far it is from Python."""
 
-from __future__ import annotations
-
 import base64
 import functools
 import http.server

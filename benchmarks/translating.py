@@ -1,7 +1,5 @@
 """A sentence translated step by step, and by transformers' generate, both with cached keys and values."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

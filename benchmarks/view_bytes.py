@@ -1,7 +1,5 @@
 """A view's bytes read back, for those who check what a browser was sent."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

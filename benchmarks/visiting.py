@@ -3,8 +3,6 @@
 Beside an empty app, and one of Streamlit's own parts alone with as many elements as a chapter has.
 """
 
-from __future__ import annotations
-
 import asyncio
 import tempfile
 import time

@@ -1,7 +1,5 @@
 """Real Streamlit sessions without a browser: a web socket each, the protocol of Streamlit's own front end."""
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import AsyncIterator, Collection, Mapping
 from contextlib import asynccontextmanager
@@ -38,7 +36,7 @@ class Shown:
     messages: int = 0
     size: int = 0  # of all messages, in bytes
 
-    def without(self, fragments: Collection[str]) -> Shown:
+    def without(self, fragments: Collection[str]) -> "Shown":
         """What is there when these parts begin to run again: the controls of all others."""
         left = {key: part for key, part in self.fragments.items() if part not in fragments}
         inputs, buttons, sliders = (

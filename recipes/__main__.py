@@ -13,8 +13,6 @@ The same of any model over a file of texts: python -m recipes scan MODEL --texts
 Atom maps of each head against maps made by hand: python -m recipes atom-maps --golden FILE.
 """
 
-from __future__ import annotations
-
 import argparse
 import sys
 from collections.abc import Callable, Sequence

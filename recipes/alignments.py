@@ -4,8 +4,6 @@ The reference is a set of hand-aligned sentence pairs, none of which was trained
 the card.
 """
 
-from __future__ import annotations
-
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Sequence

@@ -6,8 +6,6 @@ is read where it is and never copied; OUT gets figures only. Without FILE only t
 written. Needs the extra "chemistry" (RDKit), to read and draw molecules.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

@@ -1,7 +1,5 @@
 """Batches of sentence pairs with similar lengths, and a model's translations of many sentences with their BLEU."""
 
-from __future__ import annotations
-
 import random
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
@@ -32,7 +30,7 @@ class PairBatch(NamedTuple):
     valid_lens: Int[Tensor, " batch"]
     target: Int[Tensor, "batch steps"]  # bos y_1 ... y_m eos, padded
 
-    def to(self, device: torch.device) -> PairBatch:
+    def to(self, device: torch.device) -> "PairBatch":
         """Return the batch on another device."""
         return PairBatch(*(t.to(device, non_blocking=True) for t in self))
 

@@ -1,7 +1,5 @@
 """Train a vision transformer on labelled pictures: one loop for every classifier."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """The classifiers that ship: small vision transformers, one loop, few passes, the first at low resolution."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import partial

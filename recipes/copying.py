@@ -4,8 +4,6 @@ Sentences of the test split with other numbers and invented names in them, none 
 Written into training.json beside the checkpoint, and as a section of the card.
 """
 
-from __future__ import annotations
-
 import hashlib
 import random
 import re

@@ -1,7 +1,5 @@
 """Files of a training run: data fetched once, what ships, and the lines of progress."""
 
-from __future__ import annotations
-
 import hashlib
 import json
 import re

@@ -6,8 +6,6 @@ heads.json beside the checkpoint, from which an interrupted run goes on, with th
 a section of the card.
 """
 
-from __future__ import annotations
-
 import json
 import time
 from collections.abc import Mapping, Sequence

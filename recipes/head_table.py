@@ -4,8 +4,6 @@ Prints, by kind of attention and layer: the share of the heads' weight on a mark
 the roles that a scan names; then BLEU and the alignment error of the best cross-attention head, as recorded.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from pathlib import Path

@@ -1,7 +1,5 @@
 """The training loop: batches until the epochs or minutes are used up, with regular checkpoints."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass, field

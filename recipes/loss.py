@@ -1,7 +1,5 @@
 """Cross-entropy in blocks of logits, and forward and backward passes in the device's fast precision."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from typing import Any

@@ -5,8 +5,6 @@ weight on its mark and how long the mark's values are, all maps of one sentence,
 them as keys. assets/marks/before.json is of the weights that shipped first, now.json of those that ship.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Sequence
 from contextlib import nullcontext

@@ -1,7 +1,5 @@
 """Muon for the matrices of the blocks, Adam for embeddings, norms and biases, and one schedule for both."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable, Iterable, Sequence
 from itertools import groupby

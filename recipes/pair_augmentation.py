@@ -4,8 +4,6 @@ So a translator learns to copy what it never saw (Currey 2017, "Copied Monolingu
 Machine Translation", shows that pairs to copy from help with names and numbers).
 """
 
-from __future__ import annotations
-
 import random
 import re
 from collections import Counter
@@ -59,7 +57,7 @@ class Variations:
     avoid: frozenset[str] = frozenset()  # numbers and names that are for the test
 
     @classmethod
-    def of(cls, pairs: Iterable[Pair], avoid: Collection[str] = ()) -> Variations:
+    def of(cls, pairs: Iterable[Pair], avoid: Collection[str] = ()) -> "Variations":
         """Those among `pairs` that hold what can be varied."""
         every = list(pairs)
         ordinary = lower_case_words(every)

@@ -1,7 +1,5 @@
 """Labelled pictures to train on: the data sets of the shipped classifiers."""
 
-from __future__ import annotations
-
 import gzip
 import io
 import lzma
@@ -39,11 +37,11 @@ class Pictures(NamedTuple):
     pixels: UInt8[Tensor, "n channels height width"]
     labels: Int[Tensor, " n"]
 
-    def to(self, device: torch.device) -> Pictures:
+    def to(self, device: torch.device) -> "Pictures":
         """The same on another device."""
         return Pictures(self.pixels.to(device), self.labels.to(device))
 
-    def part(self, rows: Tensor) -> Pictures:
+    def part(self, rows: Tensor) -> "Pictures":
         """Those of these rows."""
         return Pictures(self.pixels[rows], self.labels[rows])
 

@@ -3,8 +3,6 @@
 Needs the extra "chemistry" (RDKit), to read molecules.
 """
 
-from __future__ import annotations
-
 import gzip
 from collections import Counter
 from collections.abc import Iterator, Sequence

@@ -1,7 +1,5 @@
 """Calibration of a classifier, and distance of unfamiliar pictures from its training pictures."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, TypedDict

@@ -8,8 +8,6 @@ assets/heads/NAME.json: means, intervals and percentiles of every measure on nar
 (`viz_core.pretrained.samples`), the texts at percentiles, and what this command was.
 """
 
-from __future__ import annotations
-
 import argparse
 import csv
 import hashlib

@@ -4,8 +4,6 @@ Of the English words a file is written beside each translator, words.json, with 
 each is in, for the note on words that a translator hardly saw: python -m recipes word-counts NAME --data DIR.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import io

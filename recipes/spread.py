@@ -7,8 +7,6 @@ Raganato, Scherrer and Tiedemann (2020, "Fixed Encoder Self-Attention Patterns i
 Translation") fix such patterns by hand without a loss of BLEU; here they are learned and may be left.
 """
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Iterator, Mapping
 
 import torch

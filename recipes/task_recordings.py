@@ -4,8 +4,6 @@ A film of each, three seeds, what every position scheme gets right by length, an
 run that is there already is not made again, so the command goes on where it was stopped.
 """
 
-from __future__ import annotations
-
 import argparse
 import json
 import sys

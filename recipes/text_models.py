@@ -1,7 +1,5 @@
 """The models of English that ship: one that writes, in Llama's format, and one that fills gaps, in BERT's."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace

@@ -1,7 +1,5 @@
 """English sentences as rows of tokens, one or two in a row, words hidden in them, and the byte-level vocabulary."""
 
-from __future__ import annotations
-
 import math
 import random
 from collections.abc import Iterable, Sequence
@@ -33,7 +31,7 @@ class TextBatch(NamedTuple):
     words: Int[Tensor, "batch tokens"]  # -1 for special tokens
     segments: Int[Tensor, "batch tokens"]  # 1 for the second of two sentences, and its end
 
-    def to(self, device: torch.device) -> TextBatch:
+    def to(self, device: torch.device) -> "TextBatch":
         """The same on another device."""
         return TextBatch(*(t.to(device, non_blocking=True) for t in self))
 

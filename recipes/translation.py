@@ -1,7 +1,5 @@
 """Train an encoder-decoder on sentence pairs: one loop for every translation model."""
 
-from __future__ import annotations
-
 import json
 import random
 from collections.abc import Callable, Mapping, Sequence

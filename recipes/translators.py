@@ -1,7 +1,5 @@
 """The translators that ship, English to French: three architectures, one split, one tokenizer, one loop."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path

@@ -1,7 +1,5 @@
 """What a server starts in: a home folder that can be read, Streamlit's options, and the cores and memory it may use."""
 
-from __future__ import annotations
-
 import os
 import tomllib
 from collections.abc import Mapping

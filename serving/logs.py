@@ -4,8 +4,6 @@ An error is logged as its type and the places it was raised at, because its mess
 ids, with which a session could be taken over, are left out of whatever a library logs, and long records are cut off.
 """
 
-from __future__ import annotations
-
 import logging
 import re
 import traceback

@@ -3,8 +3,6 @@
 Health and readiness are answered there too, by threads that do not wait for the pages.
 """
 
-from __future__ import annotations
-
 import socket
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping

@@ -1,7 +1,5 @@
 """Settings at the start of a server: all valid; of a public one with its limits on, and without contradictions."""
 
-from __future__ import annotations
-
 import os
 import re
 from collections.abc import Iterator

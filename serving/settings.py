@@ -1,7 +1,5 @@
 """Settings of a server, as one typed object: environment variables with the prefix ATLAS_."""
 
-from __future__ import annotations
-
 import os
 import re
 from functools import lru_cache

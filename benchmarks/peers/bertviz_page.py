@@ -4,8 +4,6 @@
 `show(name, n)` fetches `/view?name=model_view&n=128` and puts it into the page. The maps are those of our page.
 """
 
-from __future__ import annotations
-
 import importlib.util
 import re
 import sys

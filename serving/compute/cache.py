@@ -1,7 +1,5 @@
 """A cache bounded by entries and bytes; the least recently used entries are dropped first."""
 
-from __future__ import annotations
-
 import math
 import sys
 import threading

@@ -1,7 +1,5 @@
 """Whose turn it is: addresses share the seconds of computation, and windows those of their address."""
 
-from __future__ import annotations
-
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Hashable, Iterable, Iterator

@@ -1,7 +1,5 @@
 """What the limited process runs: decoders from bytes to bytes, and a preview. It imports no more than they need."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Iterator
 

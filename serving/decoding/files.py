@@ -1,7 +1,5 @@
 """Visitors' pictures, sounds and videos, each decoded in a limited process of its own, a few at once."""
 
-from __future__ import annotations
-
 import json
 import threading
 import time

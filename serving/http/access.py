@@ -4,8 +4,6 @@ A page of another site can open a web socket to any address, and with DNS rebind
 machine) it even counts as the same site. Streamlit checks both, but too late, and it trusts pages of localhost.
 """
 
-from __future__ import annotations
-
 import html
 import ipaddress
 import re

@@ -1,7 +1,5 @@
 """Security headers: no resources from other sites or for them, no foreign frames, no guessing of content types."""
 
-from __future__ import annotations
-
 import base64
 import hashlib
 import re

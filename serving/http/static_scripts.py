@@ -3,8 +3,6 @@
 A new version has another URL. Scripts, Streamlit's among them, are compressed once for all visitors.
 """
 
-from __future__ import annotations
-
 import gzip
 import hashlib
 import json

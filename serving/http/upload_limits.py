@@ -1,7 +1,5 @@
 """Limits on uploads: files in transfer, and bytes stored for a session, an address and in total."""
 
-from __future__ import annotations
-
 from collections.abc import Callable
 from dataclasses import dataclass
 

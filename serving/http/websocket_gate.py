@@ -4,8 +4,6 @@ Messages that come too fast wait in a queue of their own socket, which may merge
 closes, its waiting messages are dropped.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable, Iterable
 from contextlib import suppress

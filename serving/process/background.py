@@ -5,8 +5,6 @@ walks through every object of every session and library and stops all other page
 the server's time.
 """
 
-from __future__ import annotations
-
 import gc
 import resource
 import sys

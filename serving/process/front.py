@@ -4,8 +4,6 @@ By a cookie, for pages, web sockets, uploads and media alike. A browser without 
 fewest connections, not to one by its address: a class behind one router has one address.
 """
 
-from __future__ import annotations
-
 import ipaddress
 import os
 import shutil

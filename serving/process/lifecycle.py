@@ -1,7 +1,5 @@
 """A server's life cycle: health checks, how late its event loop is, loading of models, and a graceful stop."""
 
-from __future__ import annotations
-
 import asyncio
 import signal
 import time

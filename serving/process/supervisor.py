@@ -3,8 +3,6 @@
 The parent has one thread, so that it can be forked at any time: it waits for signals, and does nothing else.
 """
 
-from __future__ import annotations
-
 import ctypes
 import os
 import signal

@@ -1,7 +1,5 @@
 """Models and requests of the model lab, and folders of models as users type them."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -195,7 +193,7 @@ class HubRequest(RunRequest[HubModel, HubRun]):
     off: HeadsOff = ()
 
     @property
-    def without_payload(self) -> HubRequest:
+    def without_payload(self) -> "HubRequest":
         digests = {name: handle.without_payload for name, handle in self._media().items()}
         return replace(self, inputs=replace(self.inputs, **digests))
 

@@ -1,7 +1,5 @@
 """The models that the lab offers, and scans of their heads within the limits of this server."""
 
-from __future__ import annotations
-
 import contextlib
 from collections.abc import Collection
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Specifications of models, small hashable values that load what they name, and the registry of loaded models."""
 
-from __future__ import annotations
-
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable

@@ -1,7 +1,5 @@
 """Requests: a model with its input, as hashable values; pictures, videos and sounds by their digests."""
 
-from __future__ import annotations
-
 import base64
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -220,7 +218,7 @@ class ContributionRequest(RunRequest[Any, Any]):
         return self.base.model
 
     @property
-    def without_payload(self) -> ContributionRequest:
+    def without_payload(self) -> "ContributionRequest":
         return ContributionRequest(self.base.without_payload, self.lengths)
 
     def run(self, model: Any) -> Any:

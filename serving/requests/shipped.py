@@ -1,7 +1,5 @@
 """Requests to shipped translators and vision models, and walks through them."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Self
@@ -34,7 +32,7 @@ class ClassificationRequest(RunRequest[PictureModel, Classification]):
     off: HeadsOff = ()
 
     @property
-    def without_payload(self) -> ClassificationRequest:
+    def without_payload(self) -> "ClassificationRequest":
         return replace(self, picture=self.picture.without_payload)
 
     def run(self, model: PictureModel) -> Classification:

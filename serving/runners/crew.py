@@ -4,8 +4,6 @@ A call cannot be taken off a worker, so who comes to a worker that computes for 
 long a call takes is known from earlier ones of its kind: the same function, and an input of about the same size.
 """
 
-from __future__ import annotations
-
 import threading
 from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import Future

@@ -1,7 +1,5 @@
 """Models in other processes: the runner that sends requests there, and the server that runs them beside the models."""
 
-from __future__ import annotations
-
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace

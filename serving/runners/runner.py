@@ -5,8 +5,6 @@ and keys stay beside the model, and so does the work on them: thumbnails, tiles,
 are evaluated there are at the top level of a module. Only runners cache runs.
 """
 
-from __future__ import annotations
-
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping

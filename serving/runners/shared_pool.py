@@ -4,8 +4,6 @@ Shared, so that sentences of all visitors form batches, and long work of one add
 else, whichever process a visitor is with. Whoever may open the socket's folder is trusted: calls are pickled.
 """
 
-from __future__ import annotations
-
 import pickle
 import signal
 import sys

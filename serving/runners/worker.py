@@ -4,8 +4,6 @@ On Linux without a GPU, whose driver a fork could not use, workers are forked fr
 module and loaded the models that ship: they share its memory until they write to it.
 """
 
-from __future__ import annotations
-
 import gc
 import os
 import pickle

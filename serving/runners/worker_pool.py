@@ -5,8 +5,6 @@ load, have workers of their own. Sentences that wait for a worker are translated
 does not stop in time, is replaced, and its calls are made again.
 """
 
-from __future__ import annotations
-
 import gc
 import multiprocessing
 import os
@@ -120,7 +118,7 @@ class Worker:
                     task.future.cancel()
                     raise
 
-    def or_idle(self) -> Worker:
+    def or_idle(self) -> "Worker":
         """Return this worker, or an idle one of its crew while it computes something long for another address."""
         found = self._crew.free_for(self, client_in_slot().address)
         return found if isinstance(found, Worker) else self

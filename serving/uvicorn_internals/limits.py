@@ -7,8 +7,6 @@ at all while a message waits for the app. One that sends more than its rate for 
 noticed late.
 """
 
-from __future__ import annotations
-
 import asyncio
 from collections.abc import Callable
 from contextlib import suppress

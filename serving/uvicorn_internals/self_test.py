@@ -1,7 +1,5 @@
 """A test at start: which private names of uvicorn the installed version lacks, and what does not work then."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 from viz_core.runtime import packages as private_names
