@@ -4,8 +4,8 @@ import asyncio
 import json
 import signal
 import subprocess
-from collections.abc import Callable
-from contextlib import AsyncExitStack, suppress
+from collections.abc import Callable, Iterator
+from contextlib import AsyncExitStack, contextmanager, suppress
 from pathlib import Path
 
 import psutil
@@ -81,49 +81,42 @@ def _texts(shown: Shown) -> list[str]:
     return [*shown.texts, *shown.alerts]
 
 
-@pytest.mark.attack("disorder")
-def test_open_pages_show_the_restart_and_are_served_before(tmp_path: Path) -> None:
-    settings = {"ATLAS_WORKERS": "1", "ATLAS_SLOTS": "1", "ATLAS_STOP_SECONDS": str(TIMEOUT)}
-    process, url = start(tmp_path, HOSTED, settings)
+@contextmanager
+def hosted(folder: Path, **settings: str) -> Iterator[tuple[subprocess.Popen[bytes], str, list[psutil.Process]]]:
+    """A server with a worker, its address, and its processes, the newest of which is the worker; all end after it."""
+    process, url = start(folder, HOSTED, {"ATLAS_WORKERS": "1", **settings})
     workers: list[psutil.Process] = []
     try:
-        wait_until_healthy(url, process, tmp_path / "server.log", "/readyz")
+        wait_until_healthy(url, process, folder / "server.log", "/readyz")
         workers = psutil.Process(process.pid).children(recursive=True)
-        shown = asyncio.run(wait_while_it_stops(url, process, max(workers, key=psutil.Process.create_time)))
-        for one, language, translation in zip(
-            shown, ("en", "pt-BR"), ("Il est calme .", "Il est chez lui ."), strict=True
-        ):
-            assert load_words("common", language).group("refused")["restarting"] in one.alerts
-            assert any(translation.split(" .")[0] in text for text in one.texts)
-        assert process.wait(TIMEOUT) == -signal.SIGTERM
+        yield process, url, sorted(workers, key=psutil.Process.create_time)
     finally:
         process.kill()
         for worker in workers:
             with suppress(psutil.NoSuchProcess):
                 worker.kill()
+
+
+@pytest.mark.attack("disorder")
+def test_open_pages_show_the_restart_and_are_served_before(tmp_path: Path) -> None:
+    with hosted(tmp_path, ATLAS_SLOTS="1", ATLAS_STOP_SECONDS=str(TIMEOUT)) as (process, url, workers):
+        shown = asyncio.run(wait_while_it_stops(url, process, workers[-1]))
+        expected = {"en": "Il est calme", "pt-BR": "Il est chez lui"}
+        for one, (language, translation) in zip(shown, expected.items(), strict=True):
+            assert load_words("common", language).group("refused")["restarting"] in one.alerts
+            assert any(translation in text for text in one.texts)
+        assert process.wait(TIMEOUT) == -signal.SIGTERM
 
 
 @pytest.mark.attack("disorder")
 def test_told_to_stop_in_the_middle_of_a_computation(tmp_path: Path) -> None:
     """Its worker is stuck for good: nothing that ends by itself."""
-    settings = {"ATLAS_WORKERS": "1", "ATLAS_STOP_SECONDS": "0.5"}
-    process, url = start(tmp_path, HOSTED, settings)
-    log = tmp_path / "server.log"
-    workers: list[psutil.Process] = []
-    try:
-        wait_until_healthy(url, process, log, "/readyz")
-        workers = psutil.Process(process.pid).children(recursive=True)
-        assert workers
-        max(workers, key=psutil.Process.create_time).suspend()  # the other one, if any, is what it was copied from
+    with hosted(tmp_path, ATLAS_STOP_SECONDS="0.5") as (process, url, workers):
+        workers[-1].suspend()  # the other one, if any, is what it was copied from
         asyncio.run(request_and_stop(url, process))
         assert psutil.wait_procs(workers, TIMEOUT)[1] == []
         assert process.returncode == -signal.SIGTERM
-    finally:
-        process.kill()
-        for worker in workers:
-            with suppress(psutil.NoSuchProcess):
-                worker.kill()
-    lines = [json.loads(line) for line in log.read_text().splitlines() if line.startswith("{")]
+    lines = [json.loads(line) for line in (tmp_path / "server.log").read_text().splitlines() if line.startswith("{")]
     events = {line["event"]: line for line in lines}
     assert events["stopping"]["running"] == 1
     assert events["stopped"]["finished"] is False
