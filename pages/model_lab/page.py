@@ -115,6 +115,7 @@ with maps:
         changed_heads(chapter, request, other, groups)
 with above_maps if broken else main:
     checked_maps(chapter, card, request, result, groups, view, broken)
+chapter.send_picture()
 
 chapter.frame.mount_terms()
 

@@ -148,7 +148,7 @@ def sentence_and_maps() -> None:
     """
     if drawn and chapter.any_open(sections):
         st.rerun()
-    with chapter.card("main"):
+    with chapter.card("main", has_picture=False):
         request = translation_inputs(chapter, MODEL)
         waiting = st.container(key="waiting")  # messages come and go here, and move nothing below, nor take its focus
         with waiting:
@@ -198,6 +198,7 @@ def sentence_and_maps() -> None:
                 with menu.block():
                     head_buttons(chapter, heads, groups, view, off)
         chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
+    chapter.send_picture()
     drawn[:] = [Shown(request, result, heads, off, groups, view)]
 
 

@@ -28,7 +28,7 @@ from viz_core.view.state import ViewState
 chapter = Chapter("vision-transformer")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_picture=False):
     with chapter.main_controls():
         chosen = chapter.require(choose_model(chapter))
         menu = heads_menu(chapter, lazy=True)
@@ -148,6 +148,7 @@ sections: dict[str, Callable[[], None]] = {
 }
 with maps:
     chapter.fragment(open_map_and_head)
+chapter.send_picture()
 if menu.is_drawn:
     with menu.block():
         head_buttons(chapter, names, groups, drawn[0], off)

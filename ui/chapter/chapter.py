@@ -89,8 +89,12 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
         return value
 
     @contextmanager
-    def card(self, name: str) -> Iterator[None]:
-        """Frame a figure and its controls; what breaks it (`break_it`) is offered below it."""
+    def card(self, name: str, has_picture: bool = True) -> Iterator[None]:
+        """Frame a figure and its controls; what breaks it (`break_it`) is offered below it.
+
+        Args:
+            has_picture: whether the figure is drawn by the end of the block; else the page calls `send_picture`.
+        """
         outer = self._below_figure
         with st.container(border=True, key=f"card-{name}"):
             body, self._below_figure = st.container(), st.container(key=f"breaks-{name}")
@@ -99,6 +103,11 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
                     yield
             finally:
                 self._below_figure = outer
+        if has_picture:
+            self.send_picture()
+
+    def send_picture(self) -> None:
+        """Send a page's first picture, which the browser draws before it is given all that is below."""
         if st.session_state.get(_PAINTED) != self.name:
             st.session_state[_PAINTED] = self.name
             flush_messages(_PICTURE)

@@ -61,6 +61,8 @@ class MessageBatch:
 
     def flush(self, pause: float = 0.0, everything: bool = False) -> None:
         """Send messages in their order; those that follow, and those that may come later, after a pause."""
+        if not everything and self._clock() < self._pause_ends:
+            return
         messages, self._messages = self._messages, []
         if everything or self._clock() >= self._later_due:
             messages, self._later = [*messages, *self._later], []
@@ -93,7 +95,7 @@ def batched_messages() -> Iterator[None]:
         if left := batch.seconds_left():
             with page_turns.pause():
                 time.sleep(left)
-                batch.flush()  # before the page waits for its next turn
+                batch.flush(everything=True)  # before the page waits for its next turn
     finally:
         run._enqueue = send
         batch.flush(everything=True)
