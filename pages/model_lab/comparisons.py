@@ -45,7 +45,7 @@ def show_without(
     chapter: Chapter, card: HubCard, request: HubRequest, result: HubRun, off: tuple[str, ...], heads: HeadsOff
 ) -> None:
     """What changes in the same pass over the same tokens, and what a model that writes would write instead."""
-    with chapter.card("off"):
+    with chapter.card("off", has_picture=False):
         chapter.text("off", heads=name_heads(off))
         if card.head == "words":
             _words(chapter, request, result, heads)

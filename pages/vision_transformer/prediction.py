@@ -143,7 +143,7 @@ _ABLATED_SHOWN_LABELS = 6
 
 def show_without(chapter: Chapter, picture_inputs: PictureInputs, off: tuple[str, ...], heads: HeadsOff) -> None:
     """Show the picture's probabilities with and without the heads, and the accuracy on demand."""
-    with chapter.card("off"):
+    with chapter.card("off", has_picture=False):
         if not picture_inputs.found.probabilities:
             chapter.text("off-no-labels", model=escape(picture_inputs.facts.title))
             return

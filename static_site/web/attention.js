@@ -32,7 +32,7 @@ export const attentionWeights = (call) => attend(call).weights;
 /** By how much the sum of any row differs from 1; a row of zeros, of a head that is off, counts as 0. */
 export function rowError(weights, columns) {
   const sums = Array.from({ length: weights.length / columns }, (_, row) => weights.subarray(row * columns, (row + 1) * columns).reduce((sum, weight) => sum + weight, 0));
-  return Math.max(...sums.map((sum) => (sum ? Math.abs(sum - 1) : 0)));
+  return Math.max(...sums.map((sum) => (sum === 0 ? 0 : Math.abs(sum - 1))));
 }
 
 const bits = (p) => (p > 0 ? -p * Math.log2(p) : 0);

@@ -6,6 +6,7 @@ import * as ort from "./vendor/onnxruntime-web/ort.wasm.bundle.min.mjs";
 
 const WEIGHTS = "weights"; // as the graphs call it (static_site/model_files.py)
 const OPTIONS = { executionProviders: ["wasm"] };
+let starting = null; // the runtime, once for all models of a page
 
 /**
  * The sessions of a model's graphs by their names, of files as `loadFile` takes them.
@@ -20,9 +21,9 @@ export async function loadModel({ runtime, weights, graphs }, progress = () => {
   const arriving = all.map(load);
   const start = async (program) => {
     Object.assign(ort.env.wasm, { numThreads: 1, wasmBinary: await unzip(program) });
-    await ort.InferenceSession.create(new Uint8Array(0), OPTIONS); // of no graph: it fails, but has compiled the runtime
+    await ort.InferenceSession.create(new Uint8Array(0), OPTIONS).catch(() => {}); // of no graph: it fails, but has compiled the runtime
   };
-  const starting = arriving[0].then(start).catch(() => {}); // while weights are on their way; what else fails, fails again below
+  starting ??= arriving[0].then(start).catch(() => (starting = null)); // while weights are on their way; what fails, fails again below
   const [, packed, ...loaded] = await Promise.all(arriving);
   performance.mark("arrived");
   await starting;

@@ -201,7 +201,7 @@ def run_in_slot(work: Callable[[], Result], kind: str, key: Hashable = None, mes
 
 def load_or_stop(work: Callable[[], Result]) -> Result:
     """Return what `work` returns: loading, which takes no slot. The page ends here if all model servers are busy."""
-    flush_messages()
+    flush_messages(everything=True)
     try:
         with page_turns.pause():
             return work()

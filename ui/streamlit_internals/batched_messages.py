@@ -19,18 +19,18 @@ from serving.compute.turns import page_turns
 from ui.streamlit_internals.self_test import works
 
 _INTERVAL = 0.05  # seconds between two batches of a run
-_MAX_HELD = 0.5  # seconds that what may come later waits
-_SCRIPTS = [RootContainer.MAIN, 0]  # the place of components that show nothing, first on every page
+_MAX_DEFERRED = 0.5  # seconds after which deferred messages go with the next batch
+_SCRIPTS = [RootContainer.MAIN, 0]  # the place of invisible components, first on every page
 
 
-def _may_come_later(message: ForwardMsg) -> bool:
-    """Whether a message draws in the sidebar, or what shows nothing: a browser takes long to draw either."""
+def _is_deferred(message: ForwardMsg) -> bool:
+    """Whether a message draws in the sidebar or an invisible component: a browser takes long to draw either."""
     path = list(message.metadata.delta_path)
     return path[:1] == [RootContainer.SIDEBAR] or (path[:2] == _SCRIPTS and path != _SCRIPTS)
 
 
 class MessageBatch:
-    """A buffer for the messages of one run; the sidebar follows the first picture, and what shows nothing.
+    """A buffer for the messages of one run, which holds sidebar and invisible components back until a first picture.
 
     Args:
         send: sends one message.
@@ -45,29 +45,29 @@ class MessageBatch:
     ) -> None:
         self._send, self._check, self._clock = send, check, clock
         self._messages: list[ForwardMsg] = []
-        self._later: list[ForwardMsg] = []
-        self._later_due = clock() + _MAX_HELD
+        self._deferred: list[ForwardMsg] = []
+        self._deferred_due = clock() + _MAX_DEFERRED
         self._due = clock() + _INTERVAL
         self._pause_ends = 0.0
 
     def __len__(self) -> int:
-        return len(self._messages) + len(self._later)
+        return len(self._messages) + len(self._deferred)
 
     def __call__(self, message: ForwardMsg) -> None:
         self._check()
-        (self._later if _may_come_later(message) else self._messages).append(message)
+        (self._deferred if _is_deferred(message) else self._messages).append(message)
         if self._clock() >= self._due:
             self.flush()
 
     def flush(self, pause: float = 0.0, everything: bool = False) -> None:
-        """Send messages in their order; those that follow, and those that may come later, after a pause."""
+        """Send messages in their order; those that follow, and deferred ones, after a pause. In a pause, nothing."""
         if not everything and self._clock() < self._pause_ends:
             return
         messages, self._messages = self._messages, []
-        if everything or self._clock() >= self._later_due:
-            messages, self._later = [*messages, *self._later], []
+        if everything or self._clock() >= self._deferred_due:
+            messages, self._deferred = [*messages, *self._deferred], []
         elif pause:
-            self._messages, self._later = self._later, []
+            self._messages, self._deferred = self._deferred, []
         for message in messages:
             self._send(message)
         self._pause_ends = self._clock() + pause
@@ -101,9 +101,13 @@ def batched_messages() -> Iterator[None]:
         batch.flush(everything=True)
 
 
-def flush_messages(pause: float = 0.0) -> None:
-    """Send what is in the batch: the page is about to wait, or to be looked at for so many seconds."""
+def flush_messages(pause: float = 0.0, everything: bool = False) -> None:
+    """Send what is in the batch, unless a picture is looked at now for so many seconds (`pause`).
+
+    Args:
+        everything: also then, and what is deferred: the page waits long.
+    """
     run = get_script_run_ctx(suppress_warning=True)
     batch = getattr(run, "_enqueue", None)
     if isinstance(batch, MessageBatch):
-        batch.flush(pause)
+        batch.flush(pause, everything)

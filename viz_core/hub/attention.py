@@ -248,7 +248,7 @@ class Difference(Projected):
         batch, softmaxes, num_queries, _ = self.queries.shape
         return batch, softmaxes // 2, num_queries, self.keys.shape[2]
 
-    def rows(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows keys"]:
+    def leading_weights(self, heads: slice, queries: slice) -> Float[Tensor, "batch some_heads rows some_keys"]:
         """Return the difference of the two softmaxes of these heads and queries; zeros for heads that are off."""
         half = self.shape[1]
         first = self._weights(heads, queries, None)

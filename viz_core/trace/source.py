@@ -293,7 +293,7 @@ def zero_maps(size: tuple[int, ...]) -> Float[Tensor, "*size"]:
 
 
 def write_rows(source: Source, heads: slice, queries: slice, out: Float[Tensor, "batch some_heads rows keys"]) -> None:
-    """Write the weights of these heads and queries to zeros."""
+    """Write the weights of these heads and queries to `out`, which holds zeros."""
     weights = source.leading_weights(heads, queries) if type(source) is Projected else source.rows(heads, queries)
     out[..., : weights.shape[3]] = weights
 

@@ -110,6 +110,18 @@ def test_heads_are_pairs_of_softmaxes(model: Any) -> None:
         model(IDS)
 
 
+@pytest.mark.usefixtures("eager")
+def test_parts_of_a_map_are_those_of_the_whole(model: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    with record() as trace, torch.no_grad():
+        model(IDS)
+    call = trace[SITE]
+    whole, small = call.weights(), call.overview(3)
+    assert torch.equal(call.weights(queries=3, keys=slice(3, 6)), whole[:, :, 3, 3:])
+    monkeypatch.setattr("viz_core.trace.source._BLOCK_SCORES", 2 * 4 * 6 * 2)  # two rows a block
+    assert torch.equal(call.weights(), whole)
+    assert torch.equal(call.overview(3), small)
+
+
 NO_MAPS = ("longformer", "longt5")
 
 
