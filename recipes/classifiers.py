@@ -16,8 +16,8 @@ from recipes.reliability import record_reliability
 from viz_core.images.preprocessing import Preparation
 from viz_core.models.vit import ViT
 from viz_core.pretrained import load_classifier
-from viz_core.pretrained.card import read_card
 from viz_core.pretrained.classifier import build_classification_model, read_classifier
+from viz_core.pretrained.shipped import read_card
 
 
 @dataclass(frozen=True)

@@ -18,8 +18,7 @@ from viz_core.hub import HubModel
 from viz_core.hub.shipped import as_hub_model
 from viz_core.lab.scan import scan
 from viz_core.pretrained import Translator, load_translator
-from viz_core.pretrained.samples import Sample, held_out
-from viz_core.pretrained.scan_inputs import scan_inputs
+from viz_core.pretrained.samples import Sample, held_out, scan_inputs
 from viz_core.trace import record
 
 EXAMPLE = "The black cat is sleeping on my bed."

@@ -23,7 +23,7 @@ from PIL import Image
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.scan import scan
 from viz_core.lab.scan_results import PERCENTILES, ROUNDS, KindScan, Line, Scan
-from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
+from viz_core.pretrained.samples import SETS, scan_inputs, scan_picture
 from viz_core.runtime.assets import ASSETS
 
 

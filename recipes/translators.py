@@ -26,8 +26,8 @@ from recipes.translation import TranslationConfig, TranslationState, train_trans
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained import build_translation_model, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
-from viz_core.pretrained.card import read_card
 from viz_core.pretrained.decoding import beam_search, greedy_search
+from viz_core.pretrained.shipped import read_card
 from viz_core.pretrained.translator import read_translator
 
 BOOK_SENTENCES = ("Go.", "I lost.", "He's calm.", "I'm home.")

@@ -17,10 +17,10 @@ from static_site.model_files import WeightStore, export_graph
 from static_site.pages import Words, model_data, plain_text
 from static_site.translator import gated, outputs, projections
 from viz_core.attention.multi_head import MultiHeadAttention
-from viz_core.images.drawn import FOLDER, GARMENTS, SCENES
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
+from viz_core.pretrained.samples import FOLDER, GARMENTS, SCENES
 from viz_core.trace import Trace
 
 

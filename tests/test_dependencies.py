@@ -16,7 +16,7 @@ from safetensors.torch import load_file
 from attention_atlas.__main__ import lab_address, main
 from tests.ranges import VERSIONS, allowed
 from tests.source_files import ROOT, imports
-from viz_core.torch_internals import register
+from viz_core import torch_internals
 
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 OWN = {"viz_core", "attention_atlas", "serving", "ui", "pages"}
@@ -100,7 +100,7 @@ def test_a_range_is_as_wide_as_is_tested(package: str) -> None:
     major, minor = tested[-1].release[:2]
     assert Version(bounds["<"]) == Version(f"{major}.{minor + 1}")
     if package == "torch":  # what a missing name of torch advises
-        assert f"install torch>={bounds['>=']},<{bounds['<']}" in Path(register.__file__).read_text("utf-8")
+        assert f"install torch>={bounds['>=']},<{bounds['<']}" in Path(torch_internals.__file__).read_text("utf-8")
     table = (ROOT / "docs" / "library.md").read_text("utf-8")
     assert all(f"| {version} |" in table for version in tested), "each has its row in the documentation"
 

@@ -12,10 +12,10 @@ from ui.text.missing import is_due, missing
 from ui.text.model_card import licence_of
 from ui.text.translations import load_terms
 from ui.text.words import ENGLISH, SHARED, TEXT, Words, languages, load_words
-from viz_core.attention.scores.register import FUNCTIONS
+from viz_core.attention.scores import FUNCTIONS
 from viz_core.hub.kinds import KINDS
 from viz_core.maps.register import MEASURES
-from viz_core.positional.register import SCHEMES
+from viz_core.positional import SCHEMES
 from viz_core.pretrained import available
 from viz_core.runtime.assets import AssetError
 from viz_core.view.components import WORD_NAMES

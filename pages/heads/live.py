@@ -18,7 +18,7 @@ from ui.text.markdown import escape
 from ui.text.model_card import title_of
 from ui.text.translations import explain
 from ui.text.words import load_words
-from viz_core.pretrained.scan_inputs import SETS, scan_inputs
+from viz_core.pretrained.samples import SETS, scan_inputs
 
 if TYPE_CHECKING:  # they bring the hub's libraries, which only a model that is opened needs
     from serving.requests.hub import HubModelSpec

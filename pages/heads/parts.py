@@ -17,7 +17,7 @@ from ui.compute.models import evaluate_model
 from ui.text.head_names import head_place
 from ui.text.markdown import escape
 from ui.text.numbers import localised
-from viz_core.pretrained.scan_inputs import scan_picture
+from viz_core.pretrained.samples import scan_picture
 
 if TYPE_CHECKING:
     from viz_core.lab.circuits import HeadCircuits

@@ -20,9 +20,9 @@ from ui.text.model_card import title_of
 from ui.text.translations import explain
 from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
-from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.lessons.heads import uniform_masses
 from viz_core.maps.register import MEASURES, ROLES, beyond_chance
-from viz_core.pretrained.scan_inputs import scan_picture
+from viz_core.pretrained.samples import scan_picture
 
 if TYPE_CHECKING:  # it brings the hub's libraries, which only a head that is opened needs
     from serving.requests.hub import HubRequest

@@ -27,9 +27,9 @@ from ui.widgets.figure_style import (
 )
 from ui.widgets.heatmap import Heatmap, signed_heatmap, to_pixels
 from viz_core.hub import HubRun, PatchGrid
+from viz_core.hub.runs.positions import MAX_ROWS, cosines
 from viz_core.lab.heads_off import Change
 from viz_core.lab.sinks import Windowed
-from viz_core.lessons.model_lab import MAX_ROWS, cosines
 
 
 def fingerprint_figure(values: Float[np.ndarray, "layers heads"], measure: str, labels: Labels) -> go.Figure:

@@ -23,8 +23,8 @@ from viz_core.hub import HubCard, HubRun, Sampling
 from viz_core.hub.kinds import InputControl
 from viz_core.hub.runs.layouts import MARK
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
+from viz_core.pretrained.samples import GARMENTS, SCENES
 from viz_core.sounds.open_sound import SoundError
 
 

@@ -22,9 +22,9 @@ from ui.compute.models import evaluate
 from ui.text.head_names import head_link
 from ui.text.markdown import escape
 from viz_core.hub import HubCard, HubRun, Positions
+from viz_core.hub.runs.positions import MAX_ROWS, bias_by_offset, cosines, wavelengths
 from viz_core.lab.heads_off import switchable
 from viz_core.lab.sinks import LEAST_COUNTED, NUM_FIRST, hidden_tokens, longest_window, sinks_of, windowed
-from viz_core.lessons.model_lab import MAX_ROWS, bias_by_offset, cosines, wavelengths
 from viz_core.pretrained.samples import long_text
 from viz_core.view.map_group import MapGroup
 from viz_core.view.state import ViewState

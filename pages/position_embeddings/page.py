@@ -9,7 +9,7 @@ from pages.position_embeddings.sections import ANSWERS, across_models, costs, ga
 from pages.position_embeddings.tokens import choose_tokens
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.position_embeddings.order import SharedLayer, order_changes
-from viz_core.positional.register import BY_NAME, SCHEMES
+from viz_core.positional import BY_NAME, SCHEMES
 
 chapter = Chapter("position-embeddings")
 chapter.question()

@@ -52,10 +52,9 @@ from viz_core.lessons.position_embeddings.scheme_parts import (
     slope_error,
     wrong_penalty,
 )
-from viz_core.positional import alibi_bias, alibi_slopes, relative_to_absolute
+from viz_core.positional import BY_NAME, alibi_bias, alibi_slopes, relative_to_absolute
 from viz_core.positional.entry import SchemeSizes
 from viz_core.positional.learned import LEARNED
-from viz_core.positional.register import BY_NAME
 from viz_core.positional.sinusoidal import SINUSOIDAL
 
 

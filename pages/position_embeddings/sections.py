@@ -31,10 +31,16 @@ from viz_core.lessons.position_embeddings.order import (
     shipped_position_tables,
     table_offset_share,
 )
-from viz_core.models.patch_grid import resize_grid
-from viz_core.positional import RelativePositionEmbedding1d, alibi_slopes, sinusoidal_table, t5_relative_position_bucket
+from viz_core.models.vit import resize_grid
+from viz_core.positional import (
+    BY_NAME,
+    SCHEMES,
+    RelativePositionEmbedding1d,
+    alibi_slopes,
+    sinusoidal_table,
+    t5_relative_position_bucket,
+)
 from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained.samples import sentence
 from viz_core.pretrained.token_vectors import shuffled_order
 

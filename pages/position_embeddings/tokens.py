@@ -22,7 +22,7 @@ from viz_core.lessons.position_embeddings.order import (
     picture_tokens,
     shipped_position_tables,
 )
-from viz_core.models.patch_grid import resize_grid
+from viz_core.models.vit import resize_grid
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
 from viz_core.pretrained import Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens

@@ -6,8 +6,7 @@ from pages.scoring_functions.scores import scoring_functions, sentence_weights, 
 from pages.scoring_functions.softmax import claims, masked_softmax_card
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
-from viz_core.attention.scores import batch_product
-from viz_core.attention.scores.register import FUNCTIONS
+from viz_core.attention.scores import FUNCTIONS, batch_product
 from viz_core.lessons.scoring_functions.mask_variants import (
     in_place,
     run_variant,

@@ -24,7 +24,7 @@ from ui.text.markdown import escape
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
 from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, WEIGHT_BARS, escape_labels, lay_out
-from viz_core.attention.scores.register import FUNCTIONS
+from viz_core.attention.scores import FUNCTIONS
 from viz_core.lessons.scoring_functions.mask_variants import WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.score_contest import (

@@ -18,7 +18,7 @@ from ui.blocks.over_picture import bare, lay_under, outline, signed_image
 from ui.text.head_names import head_place
 from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, VALUES, WEIGHTS_SCALE, Labels, lay_out
-from viz_core.lessons.vision_transformer.patches import shuffle_patches
+from viz_core.lessons.vision_transformer import shuffle_patches
 
 
 def grid_figure(picture: Image.Image, grid: tuple[int, int], patch: tuple[int, int], labels: Labels) -> go.Figure:

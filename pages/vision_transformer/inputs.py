@@ -25,11 +25,11 @@ from ui.text.model_card import class_label
 from ui.text.translations import explain
 from ui.widgets.component import component
 from ui.widgets.inputs import picture_file
-from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.images.open_image import PictureError
 from viz_core.lab.pictures import PictureFacts, picture_facts
 from viz_core.pretrained import Classification, ModelCard, available
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
+from viz_core.pretrained.samples import GARMENTS, SCENES
 from viz_core.view.state import ViewState
 
 _MAX_CHARACTERS = 2**20  # of the message; paper of 280 x 280 pixels takes a few thousand

@@ -18,7 +18,7 @@ from ui.text.head_names import HeadNames
 from ui.text.words import current_language
 from ui.widgets.view_link import open_map, open_tokens
 from viz_core.lab.pictures import token_over_patches
-from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.measures import mean_attention_distance
 from viz_core.maps.rollout import attention_rollout, gradient_relevance
 from viz_core.models.vit import PatchEmbedding, ViT, ViTBlock, ViTMLP
 from viz_core.pretrained import shipped

@@ -30,7 +30,7 @@ from ui.text.numbers import series
 from ui.widgets.chart import Point
 from ui.widgets.figure_style import escape_labels
 from viz_core.lab.pictures import heads_measured, label_relevance, patch_positions, token_in_layer, token_over_patches
-from viz_core.lessons.vision_transformer.patches import (
+from viz_core.lessons.vision_transformer import (
     book_shape,
     columns_divided,
     embed_patches,
@@ -40,7 +40,7 @@ from viz_core.lessons.vision_transformer.patches import (
     principal_filters,
     random_order,
 )
-from viz_core.maps.distance import uniform_attention_distance
+from viz_core.maps.measures import uniform_attention_distance
 from viz_core.maps.rollout import HeadFusion
 from viz_core.pretrained import Classification
 from viz_core.view.state import ViewState

@@ -26,7 +26,7 @@ from ui.text.translations import device_name
 from ui.text.words import current_language
 from ui.widgets.chart import named_parts
 from viz_core.lab.pictures import count_samples, right_statistics
-from viz_core.lessons.vision_transformer.patches import patches_shuffled, random_order
+from viz_core.lessons.vision_transformer import patches_shuffled, random_order
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
 from viz_core.pretrained.bleu import percentage_right

@@ -8,8 +8,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import all_chapters, page
 from ui.compute.pictures import sample_picture
 from ui.widgets.inputs import set_text, shared_text_input
-from viz_core.images.drawn import GARMENTS
-from viz_core.pretrained.samples import sentence
+from viz_core.pretrained.samples import GARMENTS, sentence
 
 chapter = Chapter("walk")
 chapter.question()

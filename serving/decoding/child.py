@@ -5,8 +5,7 @@ from collections.abc import Iterator
 
 from PIL import Image
 
-from viz_core.images.open_image import as_rgb, open_picture
-from viz_core.images.video import Video, open_video
+from viz_core.images.open_image import Video, as_rgb, open_picture, open_video
 
 
 def preview(image: Image.Image, side: int = 512) -> Image.Image:

@@ -12,8 +12,7 @@ from PIL import Image
 from serving.compute.slots import BusyError
 from serving.decoding import child
 from serving.settings import settings
-from viz_core.images.open_image import PictureError
-from viz_core.images.video import Video
+from viz_core.images.open_image import PictureError, Video
 from viz_core.runtime.hooks import may_end
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.runtime.refusal import RefusalError

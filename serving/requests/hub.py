@@ -18,7 +18,7 @@ from viz_core.hub.store import shown
 from viz_core.hub.store.convert import convert, pickled_weights
 from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX
 from viz_core.pretrained import ImageClassifier
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
 from viz_core.runtime.device import return_freed_memory
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups

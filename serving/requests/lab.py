@@ -16,7 +16,7 @@ from viz_core.hub.shipped import shipped_kinds, shipped_names
 from viz_core.hub.store.files import SAFE, SHIPPED_FOLDER, check_config, read_json
 from viz_core.lab.scan import read_heads, read_repeats
 from viz_core.lab.scan_results import KindScan, Line, Scan
-from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture
+from viz_core.pretrained.samples import scan_inputs, scan_picture
 from viz_core.runtime.hooks import may_end
 
 __all__ = ["KindScan", "Scan", "ScanPlan", "lines_of", "plan_scan", "scan_part", "scan_repeats", "text_beside"]

@@ -11,8 +11,7 @@ from PIL import Image
 
 from serving.decoding.files import decode_picture, decode_video
 from serving.requests.models import ModelSpec
-from viz_core.images.open_image import as_rgb
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video, as_rgb
 from viz_core.maps.contributions import contribution_lengths, contribution_shares
 from viz_core.sounds.sound import Sound
 from viz_core.trace import HeadsOff, recording_values
@@ -196,12 +195,12 @@ class VideoInput(Media):
         files: tuple[bytes, ...] = self.payload()
         if sum(map(len, files)) > MAX_CARRIED:
             read = (
-                "from pathlib import Path\n\nfrom viz_core.images.video import open_video, order_of_names\n\n"
+                "from pathlib import Path\n\nfrom viz_core.images.open_image import open_video, order_of_names\n\n"
                 "paths = sorted(Path('video').iterdir(), key=lambda path: order_of_names(path.name))\n"
                 "video = open_video([path.read_bytes() for path in paths])"
             )
             return RunSource(read, ("video",))
-        opening = "from base64 import b64decode\n\nfrom viz_core.images.video import open_video\n\n"
+        opening = "from base64 import b64decode\n\nfrom viz_core.images.open_image import open_video\n\n"
         return RunSource(f"{opening}video = open_video([{', '.join(map(_embedded, files))}])")
 
 

@@ -15,7 +15,7 @@ from viz_core.lab.walk import walk_picture, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import Classification, ImageClassifier, TextError, Translation, Translator
 from viz_core.pretrained.bleu import bleu_statistics
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup

@@ -15,11 +15,11 @@ from playwright.sync_api import Page, expect
 from benchmarks.static_site import SUB_PATH, packing, unpack, wait_until_ready
 from tests.browser.accessibility import check_everyone_can_use_it, check_first_visit, check_it_fits, keep_offline
 from ui.widgets.walk import encode_walk
-from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lab.walk import walk_translation
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import ImageClassifier, Translator, load
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.trace import intervene, off
 from viz_core.view.components import Sections, frame, group_labels, unframe
 from viz_core.view.shipped import picture_groups

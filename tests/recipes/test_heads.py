@@ -31,10 +31,9 @@ from tests.tiny_models import TINY
 from ui.compute.heads import read_importance
 from viz_core.pretrained import Translator, load, load_translator
 from viz_core.pretrained.bleu import paired_bootstrap, percentage_right
-from viz_core.pretrained.card import CheckpointError
 from viz_core.pretrained.decoding import greedy_search
 from viz_core.pretrained.samples import held_out
-from viz_core.pretrained.shipped import CHECKPOINTS
+from viz_core.pretrained.shipped import CHECKPOINTS, CheckpointError
 from viz_core.trace import Trace, gate, intervene, record
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups

@@ -12,8 +12,7 @@ import recipes.scan
 from recipes.scan import main, resumable_scan, side_by_side, table
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.scan import scan
-from viz_core.pretrained.samples import held_out
-from viz_core.pretrained.scan_inputs import scan_inputs, scan_picture
+from viz_core.pretrained.samples import held_out, scan_inputs, scan_picture
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
 

@@ -19,7 +19,6 @@ from ui.chapter import source_cards as book
 from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
-from viz_core.images import drawn, fashion_mnist
 from viz_core.pretrained import samples
 from viz_core.runtime.assets import ASSETS, AssetError, reading
 from viz_core.view import components
@@ -81,8 +80,8 @@ SAMPLES: dict[str, Any] = {
     "held-out.json": samples.held_out,
     "long-text.txt": samples.long_text,
     "sentences.json": samples.sentences,
-    "fashion-mnist-test.json": fashion_mnist.shipped_pictures,
-    "fashion-mnist-test.png": fashion_mnist.shipped_pictures,
+    "fashion-mnist-test.json": samples.shipped_pictures,
+    "fashion-mnist-test.png": samples.shipped_pictures,
     "printed.json": book.everything_printed,
     "alike.json": parts.alike,
     "steps.toml": tour.steps,
@@ -130,8 +129,8 @@ PLACES: tuple[tuple[Any, str, str], ...] = (
     (tour, "STEPS", "tour/steps.toml"),
     (parts, "_ALIKE", "book/alike.json"),
     (aligned_samples, "_PAIRS", "samples/alignments-en-fr.tsv"),
-    (fashion_mnist, "_SHEET", "samples/fashion-mnist-test"),
-    (drawn, "FOLDER", "samples/drawn"),
+    (samples, "_SHEET", "samples/fashion-mnist-test"),
+    (samples, "FOLDER", "samples/drawn"),
     (samples, "_SENTENCES", "samples/sentences.json"),
     (samples, "_HELD_OUT", "samples/held-out.json"),
 )
@@ -139,7 +138,7 @@ KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "words": ("text/en/*.md", read_words),
     "the view's words": ("text/en/attention-view.md", read_view_words),
     "samples": ("samples/*[!E].[jpt][sn][ogv]*", read_samples),
-    "drawn pictures": ("samples/drawn/*b*.png", lambda file: drawn.drawn_picture(file.stem)),
+    "drawn pictures": ("samples/drawn/*b*.png", lambda file: samples.drawn_picture(file.stem)),
     "components": ("components/h*/*.*", read_component),
     "recorded runs": ("learning/*[!d]", read_film),
     "the book": ("book/*.json", read_samples),

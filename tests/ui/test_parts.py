@@ -11,8 +11,8 @@ from ui.chapter.parts import _message
 from ui.chapter.source_cards import as_printed, everything_printed, find_printed, in_language
 from ui.text.numbers import localised
 from ui.text.words import ENGLISH, languages, load_words
-from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available, load_classifier
+from viz_core.pretrained.samples import GARMENTS, SCENES
 
 A_BROWSER = {"timezone": "Europe/Paris"}
 

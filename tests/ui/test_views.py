@@ -15,10 +15,10 @@ from ui.widgets.attention_view import LastAction, is_newer
 from ui.widgets.view_link import Cell, ViewLink, open_map, open_tokens, read_cell, read_link, write_link
 from ui.widgets.walk import encode_walk
 from viz_core.hub import load_hub
-from viz_core.images.drawn import drawn_picture
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
 from viz_core.pretrained import load
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.view.components import unframe
 from viz_core.view.requests import Pin
 from viz_core.view.state import DisplayOptions, ViewState

@@ -14,12 +14,12 @@ import viz_core
 from viz_core import attention, models, positional
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
-from viz_core.maps.distance import mean_attention_distance
 from viz_core.maps.measures import (
     attention_entropy,
     combine_heads,
     diagonal_mass,
     key_mass,
+    mean_attention_distance,
     offset_mass,
     query_information,
     target_mass,

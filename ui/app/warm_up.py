@@ -14,9 +14,8 @@ from serving.settings import settings
 from ui.compute.models import runner, sentence_request, translation_maps
 from ui.compute.pictures import picture_maps, sample_picture
 from ui.text.words import ENGLISH
-from viz_core.images.drawn import GARMENTS, SCENES
 from viz_core.pretrained import available
-from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.samples import GARMENTS, SCENES, sentences
 
 _QUIET = 20.0  # seconds
 

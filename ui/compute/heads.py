@@ -17,8 +17,8 @@ from jaxtyping import Float
 
 from viz_core.maps.register import ROLES, surest_role
 from viz_core.pretrained.bleu import Difference
-from viz_core.pretrained.card import ModelCard, parsing, read_bytes, read_card
-from viz_core.pretrained.scan_inputs import SETS
+from viz_core.pretrained.samples import SETS
+from viz_core.pretrained.shipped import ModelCard, parsing, read_bytes, read_card
 from viz_core.runtime.assets import ASSETS, reading
 
 if TYPE_CHECKING:

@@ -15,11 +15,11 @@ from serving.requests.request import TONES, Media, Picture, SoundInput, VideoInp
 from serving.requests.shipped import ClassificationRequest
 from ui.compute.models import lab_vision_model, map_groups, run
 from ui.compute.slots import cached
-from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import PictureError
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.sounds.open_sound import SoundError
 from viz_core.sounds.sound import Sound, tone_sequence
 from viz_core.view.map_group import MapGroup

@@ -10,7 +10,7 @@ import streamlit as st
 from ui.text.markdown import escape
 from ui.text.words import load_words
 from ui.widgets.controls import Controls
-from viz_core.images.video import order_of_names
+from viz_core.images.open_image import order_of_names
 
 _SHARED = "thread"
 _MAX_CHARACTERS = 300  # a longer text is for the chapter it was typed in

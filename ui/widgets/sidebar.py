@@ -20,8 +20,7 @@ from ui.text.words import (
     preferred_language,
 )
 from ui.widgets.component import component
-from viz_core.images.drawn import GARMENTS, SCENES
-from viz_core.pretrained.samples import sentence
+from viz_core.pretrained.samples import GARMENTS, SCENES, sentence
 
 _SELECT = "language-switch"
 _CHOSEN = "language-chosen"

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from viz_core.positional.scheme import relative_positions
+from viz_core.positional.entry import relative_positions
 from viz_core.trace.arguments import (
     can_be_read,
     check_axes,

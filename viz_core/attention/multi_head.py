@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from viz_core.attention.masking import all_of, length_mask, sum_of, window_mask
 from viz_core.attention.projection import check_width
-from viz_core.positional.scheme import Positions, PositionScheme, scheme_of
+from viz_core.positional.entry import Positions, PositionScheme, scheme_of
 from viz_core.trace import attend, site_of
 from viz_core.trace.arguments import check_device, check_mask_and_bias, check_number, check_positive_number, check_whole
 from viz_core.trace.weights import Bias, Mask

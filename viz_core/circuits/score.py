@@ -8,8 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.circuits.logits import Name, hold_scale, norms_among, state_rows, stream_parts
-from viz_core.circuits.outside import modules_outside, split_embedding
-from viz_core.circuits.probes import Probe, linear_parts
+from viz_core.circuits.probes import Probe, linear_parts, modules_outside, split_embedding
 from viz_core.maps.score_products import score_products
 from viz_core.trace import Trace
 from viz_core.trace.arguments import index_range

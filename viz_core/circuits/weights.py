@@ -8,8 +8,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from viz_core.circuits.logits import layers_by_name
-from viz_core.circuits.outside import direct_logits, token_table
-from viz_core.circuits.probes import Probe, linear_map
+from viz_core.circuits.probes import Probe, direct_logits, linear_map, token_table
 from viz_core.models.anatomy import output_projection
 from viz_core.trace import AttentionCall, off
 from viz_core.trace.edits import is_nonnegative

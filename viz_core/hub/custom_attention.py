@@ -17,7 +17,7 @@ from torch.utils.hooks import RemovableHandle
 
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION, WITH_EAGER_MASKS
 from viz_core.hub.transformers_internals import CALLS_INTERFACE, has_rule
-from viz_core.torch_internals.refusals import in_graph, is_transformed
+from viz_core.torch_internals import in_graph, is_transformed
 from viz_core.trace import site_of
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.outputs import on_output

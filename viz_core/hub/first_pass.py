@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from viz_core.hub.attention import ATTENTION_IMPLEMENTATION
 from viz_core.hub.transformers_internals import implementation, set_implementation
 from viz_core.hub.twins import Products, copied, shared_copy, undisturbed
-from viz_core.torch_internals.refusals import is_transformed
+from viz_core.torch_internals import is_transformed
 from viz_core.trace import site_of
 from viz_core.trace.arguments import version
 from viz_core.trace.intervene import is_editing

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from viz_core.torch_internals.function_modes import FastPathMode, only_mode, without_modes
+from viz_core.torch_internals import FastPathMode, only_mode, without_modes
 from viz_core.trace.arguments import is_autocast_on, version
 from viz_core.trace.intervene import without_edits
 from viz_core.trace.passes import at_end_of_block

@@ -12,14 +12,14 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.store import HubError
 from viz_core.images.preprocessing import Prepared
 from viz_core.maps.rollout import relevance_maps
-from viz_core.models.patch_grid import resize_grid
+from viz_core.models.vit import resize_grid
 from viz_core.pretrained import Classification
 from viz_core.trace import record
 
 
 @dataclass(frozen=True, eq=False)
 class HubVision:
-    """A `viz_core.pretrained.picture_model.PictureModel`. Threads may share it."""
+    """A `viz_core.pretrained.classifier.PictureModel`. Threads may share it."""
 
     hub: HubModel
 

@@ -9,14 +9,11 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
-from viz_core.images.fashion_mnist import shipped_pictures
-from viz_core.maps.distance import check_tokens, mean_attention_distance
-from viz_core.maps.measures import attention_entropy
+from viz_core.maps.measures import attention_entropy, check_tokens, mean_attention_distance
 from viz_core.maps.rollout import HeadFusion, attention_rollout, fuse_heads
 from viz_core.pretrained import Classification
-from viz_core.pretrained.classifier import ImageClassifier
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import ImageClassifier, PictureModel
+from viz_core.pretrained.samples import GARMENTS, SCENES, drawn_picture, shipped_pictures
 from viz_core.trace import HeadsOff, intervene, switched_off
 
 
@@ -118,10 +115,11 @@ def sample_pictures(classifier: ImageClassifier, start: int, stop: int) -> Pictu
     kind, _ = count_samples(classifier.card.name, classifier.labels)
     if kind == "test":
         pictures, numbers = shipped_pictures()
-        return PictureSamples(kind, classifier.preparation.normalise(pictures[start:stop]), numbers[start:stop])
+        pixels = torch.from_numpy(pictures[start:stop, None])
+        return PictureSamples(kind, classifier.preparation.normalise(pixels), numbers[start:stop])
     drawn = _drawn(classifier.labels)[start:stop]
-    pixels = [classifier.prepare(drawn_picture(name)).pixels for name in drawn]
-    return PictureSamples(kind, torch.cat(pixels), tuple(classifier.labels.index(name) for name in drawn))
+    made = [classifier.prepare(drawn_picture(name)).pixels for name in drawn]
+    return PictureSamples(kind, torch.cat(made), tuple(classifier.labels.index(name) for name in drawn))
 
 
 def right_statistics(

@@ -21,11 +21,9 @@ from viz_core.hub.model import HubModel
 from viz_core.hub.runs.run import HubRun, Maps
 from viz_core.hub.store import HubError, attempt
 from viz_core.lab.heads_off import switchable, without_heads
-from viz_core.lab.scan_results import Line, Scan
-from viz_core.lab.scan_targets import STRONGEST, Alignment, TargetsOf, Wanted
-from viz_core.maps.distance import Patches
+from viz_core.lab.scan_results import STRONGEST, Alignment, Line, Scan, TargetsOf, Wanted
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
-from viz_core.maps.measures import induction_targets, weight_shares
+from viz_core.maps.measures import Patches, induction_targets, weight_shares
 from viz_core.maps.register import MEASURES, ROLES, RoleTargets
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall

@@ -8,19 +8,21 @@ from viz_core.maps.contributions import (
     contribution_vectors,
     value_lengths,
 )
-from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import LayerMeasures, future_weight, measure_layer, row_sum_error
 from viz_core.maps.measures import (
+    Patches,
     attention_entropy,
     attention_sink,
     combine_heads,
     diagonal_mass,
     induction_mass,
     key_mass,
+    mean_attention_distance,
     offset_mass,
     query_information,
     target_mass,
     total_variation,
+    uniform_attention_distance,
 )
 from viz_core.maps.register import MEASURES, ROLES, RoleTargets, role_masses
 from viz_core.maps.rollout import attention_rollout, gradient_relevance, relevance_maps, rollout_by_layer

@@ -7,8 +7,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.distance import Patches, check_tokens
 from viz_core.maps.head_measure import MapBlock, MapInfo
+from viz_core.maps.measures import Patches, check_tokens
 from viz_core.maps.register import MEASURES
 from viz_core.runtime.device import parallel_map
 from viz_core.runtime.hooks import may_end

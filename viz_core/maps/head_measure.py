@@ -13,8 +13,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.maps.distance import Patches
-from viz_core.maps.measures import attention_entropy, offset_sum
+from viz_core.maps.measures import Patches, attention_entropy, offset_sum
 
 Unit = Literal["share", "bits", "patches", "positions", "accuracy"]
 """A share is a weight or a sum of weights, 0 to 1; an accuracy is 1 minus an error rate."""

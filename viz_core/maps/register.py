@@ -1,4 +1,4 @@
-"""Register of the measures of heads, a file each in the folder head_measures, the roles in one.
+"""Register of the measures of heads, from the files in the folder head_measures.
 
 To add one, write a file there that defines a `Measure`, and its words `measure_NAME` and `about_NAME` in
 assets/text/LANGUAGE/attention-view.md. Fingerprints, the attention view and the model lab list the register.

@@ -21,7 +21,7 @@ from viz_core.attention.masking import length_mask
 from viz_core.attention.multi_head import KeysValues, MultiHeadAttention
 from viz_core.models.transformer import AddNorm, PositionWiseFFN
 from viz_core.models.transformer_decoder import TransformerDecoder, TransformerDecoderBlock
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional.entry import PositionScheme
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace.arguments import is_autocast_on, version
 from viz_core.trace.attend import attend_unobserved, is_observed

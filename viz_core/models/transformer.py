@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.attention.projection import check_features, check_norm_inputs
 from viz_core.models.encoder_decoder import TokenReader
-from viz_core.positional.scheme import Positions
+from viz_core.positional.entry import Positions
 from viz_core.positional.sinusoidal import PositionalEncoding
 from viz_core.trace import name_sites
 from viz_core.trace.arguments import check_number, check_whole

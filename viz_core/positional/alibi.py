@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.scheme import PositionScheme, check_queries, relative_positions
+from viz_core.positional.entry import PositionScheme, SchemeCost, SchemeEntry, check_queries, relative_positions
 from viz_core.trace.arguments import check_whole
 from viz_core.trace.weights import Bias
 

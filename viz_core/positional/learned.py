@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.scheme import PositionScheme, check_learned, check_queries, check_span
+from viz_core.positional.entry import PositionScheme, SchemeCost, SchemeEntry, check_learned, check_queries, check_span
 from viz_core.trace.arguments import check_device, check_like, check_whole
 from viz_core.trace.weights import Bias
 

@@ -8,10 +8,9 @@ import torch
 from jaxtyping import Float, Int, Real
 from torch import Tensor
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional.entry import PositionScheme, SchemeCost, SchemeEntry
 from viz_core.positional.sinusoidal import angular_frequencies
-from viz_core.torch_internals.refusals import is_transformed
+from viz_core.torch_internals import is_transformed
 from viz_core.trace.arguments import check_axes, check_device, check_tensors, described, is_whole
 
 

@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Float, Real
 from torch import Tensor, nn
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.scheme import check_span
+from viz_core.positional.entry import SchemeCost, SchemeEntry, check_span
 from viz_core.trace.arguments import (
     check_axes,
     check_device,

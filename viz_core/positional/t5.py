@@ -7,8 +7,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from viz_core.positional.entry import SchemeCost, SchemeEntry
-from viz_core.positional.scheme import PositionScheme, check_queries, relative_positions
+from viz_core.positional.entry import PositionScheme, SchemeCost, SchemeEntry, check_queries, relative_positions
 from viz_core.trace.arguments import check_integers, check_whole
 from viz_core.trace.weights import Bias
 

@@ -5,8 +5,7 @@ What needs torch is imported when it is first used: a list of what there is need
 
 from typing import TYPE_CHECKING
 
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
-from viz_core.pretrained.shipped import CHECKPOINTS, available
+from viz_core.pretrained.shipped import CHECKPOINTS, CheckpointError, ModelCard, available, read_card
 from viz_core.runtime.registry import lazy_names
 
 if TYPE_CHECKING:

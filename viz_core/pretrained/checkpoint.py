@@ -9,7 +9,7 @@ import torch
 from safetensors import SafetensorError
 from safetensors.torch import load as load_tensors
 
-from viz_core.pretrained.card import CheckpointError, read_bytes
+from viz_core.pretrained.shipped import CheckpointError, read_bytes
 
 Network = TypeVar("Network", bound=torch.nn.Module)
 

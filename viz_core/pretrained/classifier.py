@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from jaxtyping import Float
@@ -11,11 +11,10 @@ from torch import Tensor
 
 from viz_core.images.preprocessing import Preparation, Prepared
 from viz_core.maps.rollout import relevance_maps
-from viz_core.models.patch_grid import interpolate_positions
-from viz_core.models.vit import ViT
-from viz_core.pretrained.card import CheckpointError, ModelCard
+from viz_core.models.vit import ViT, interpolate_positions
 from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.familiarity import Distance, Familiarity, read_familiarity
+from viz_core.pretrained.shipped import CheckpointError, ModelCard
 from viz_core.runtime.assets import UNKNOWN, Provenance
 from viz_core.runtime.hooks import show
 from viz_core.trace import Trace, record
@@ -183,3 +182,45 @@ def patch_mean(tokens: Float[Tensor, "batch tokens d"]) -> Float[Tensor, "batch 
 def build_classification_model(config: dict[str, Any]) -> ViT:
     """The model a config describes: "architecture" (vit) and the sizes it takes."""
     return build_network(config, {"vit": ViT})
+
+
+@runtime_checkable
+class PictureModel(Protocol):
+    """A vision transformer with its labels and its way to prepare pictures. Calls store nothing."""
+
+    @property
+    def title(self) -> str:
+        """Name for display."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Labels, each once; () for a model without a classifier."""
+
+    @property
+    def patch_size(self) -> tuple[int, int]:
+        """Height and width of a patch in pixels."""
+
+    @property
+    def filters(self) -> Float[Tensor, "num_hiddens channels height width"]:
+        """The patch embedding's matrix, one filter per row; row i of W patch + b is filter i applied to the patch."""
+
+    @property
+    def filter_bias(self) -> Float[Tensor, " num_hiddens"]:
+        """The patch embedding's bias b."""
+
+    def prepare(self, image: Image.Image) -> Prepared:
+        """Return a picture of any mode and size, resized and normalised for the model."""
+
+    def classify_prepared(self, prepared: Prepared) -> Classification:
+        """Classify a prepared picture, and record all attention."""
+
+    def predict(
+        self, pixels: Float[Tensor, "batch channels height width"], positions: bool = True
+    ) -> Float[Tensor, "batch classes"]:
+        """Probabilities of every label, in the order of `labels`; without positions a picture is a bag of patches."""
+
+    def relevance(self, prepared: Prepared, label: str) -> Float[Tensor, "tokens tokens"]:
+        """Gradient-weighted relevance of each token (columns) to each (rows) for this label."""
+
+    def position_table(self, grid: tuple[int, int]) -> Float[Tensor, "1 patches num_hiddens"] | None:
+        """The learned positions of a grid of patches; None where none are learned."""

@@ -11,8 +11,8 @@ from pathlib import Path
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.pretrained.card import CheckpointError, ModelCard, parsing, read_bytes
 from viz_core.pretrained.checkpoint import read_tensors
+from viz_core.pretrained.shipped import CheckpointError, ModelCard, parsing, read_bytes
 from viz_core.pretrained.tokenization import clean
 from viz_core.runtime.assets import ASSETS
 

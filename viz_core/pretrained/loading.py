@@ -7,8 +7,8 @@ from typing import Literal, overload
 import torch
 
 from viz_core.pretrained import shipped
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_card
 from viz_core.pretrained.classifier import ImageClassifier, read_classifier
+from viz_core.pretrained.shipped import CheckpointError, ModelCard, read_card
 from viz_core.pretrained.translator import Translator, read_translator
 from viz_core.runtime.device import best_device, find_device
 

@@ -1,11 +1,47 @@
-"""Sample sentences with reference translations."""
+"""Sample sentences with reference translations, sample pictures, and what heads are scanned on."""
 
 import json
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import numpy as np
+from jaxtyping import UInt8
+from PIL import Image
+
 from viz_core.runtime.assets import ASSETS, reading
+
+_SHEET = ASSETS / "samples" / "fashion-mnist-test"
+
+
+@cache
+def shipped_pictures() -> tuple[UInt8[np.ndarray, "n side side"], tuple[int, ...]]:
+    """The pictures, row by row of their sheet, and their labels. AssetError if their file is missing or damaged."""
+    labels_file, drawn = _SHEET.with_suffix(".json"), _SHEET.with_suffix(".png")
+    with reading(labels_file):
+        about = json.loads(labels_file.read_text(encoding="utf-8"))
+        side, labels = int(about["side"]), tuple(map(int, about["labels"]))
+    with reading(drawn):
+        sheet = np.array(Image.open(drawn))
+        rows = sheet.reshape(-1, side, sheet.shape[1] // side, side).swapaxes(1, 2)
+        return rows.reshape(-1, side, side), labels
+
+
+FOLDER = ASSETS / "samples" / "drawn"
+
+GARMENTS = ("t-shirt", "ankle-boot", "trouser", "dress", "pullover", "bag", "sneaker", "sandal")
+"""Garments on a shop's white background: one for several labels of Fashion-MNIST."""
+
+SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")
+"""Small scenes, each with an object that CIFAR-10 has a label for."""
+
+
+def drawn_picture(name: str) -> Image.Image:
+    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if its file is missing or damaged."""
+    path = FOLDER / f"{name}.png"
+    with reading(path), Image.open(path) as image:
+        return image.convert("RGB")
+
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
 _HELD_OUT = ASSETS / "samples" / "held-out.json"
@@ -48,3 +84,32 @@ def _read(path: Path) -> tuple[Sample, ...]:
 def sentence(sample_id: str) -> str:
     """Return the English of a sample."""
     return {sample.id: sample.english for sample in sentences()}[sample_id]
+
+
+SETS = ("narrow", "broad")
+_NARROW = 120
+_BROAD = ASSETS / "heads" / "broad.txt"
+
+
+def scan_inputs(which: str, pictures: bool = False) -> tuple[str, ...]:
+    """Return texts, or names of pictures for `scan_picture`.
+
+    Narrow texts are held-out sentences as the shipped models were trained on; broad ones are passages of this project's
+    README, licence, guide and code, as they were when they were chosen. Narrow pictures are test pictures of
+    Fashion-MNIST; broad ones are drawn garments and scenes. ValueError if `which` is not one of `SETS`.
+    """
+    if which not in SETS:
+        raise ValueError(f"which: expected one of {', '.join(SETS)}, got {which!r}")
+    if pictures:
+        return tuple(f"test-{i}" for i in range(_NARROW)) if which == "narrow" else (*GARMENTS, *SCENES)
+    if which == "narrow":
+        return tuple(sample.english for sample in held_out()[:_NARROW])
+    with reading(_BROAD):
+        return tuple(_BROAD.read_text(encoding="utf-8").splitlines())
+
+
+def scan_picture(name: str) -> Image.Image:
+    """Return the picture of this name."""
+    if name.startswith("test-"):
+        return Image.fromarray(shipped_pictures()[0][int(name.removeprefix("test-"))])
+    return drawn_picture(name)

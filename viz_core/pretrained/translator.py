@@ -18,9 +18,9 @@ from viz_core.models.rnnsearch import RNNSearchDecoder
 from viz_core.models.seq2seq import Seq2SeqAttentionDecoder, Seq2SeqDecoder, Seq2SeqEncoder
 from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import TransformerDecoder
-from viz_core.pretrained.card import CheckpointError, ModelCard, read_bytes
 from viz_core.pretrained.checkpoint import build_network, load_weights
 from viz_core.pretrained.decoding import Logits, beam_search, greedy_search
+from viz_core.pretrained.shipped import CheckpointError, ModelCard, read_bytes
 from viz_core.pretrained.tokenization import UNK, SpecialTokens, clean, is_spelled, readable, special_tokens, token_id
 from viz_core.pretrained.translation import Translation, likeliest_others, word_probabilities
 from viz_core.runtime.assets import Provenance

@@ -9,8 +9,8 @@ from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import AddNorm, PositionWiseFFN
+from viz_core.positional import BY_TASK_NAME
 from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_TASK_NAME
 from viz_core.trace import name_sites
 
 MAX_LENGTH = 512

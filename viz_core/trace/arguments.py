@@ -10,8 +10,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from viz_core.torch_internals.refusals import is_transformed
-from viz_core.torch_internals.register import declare
+from viz_core.torch_internals import declare, is_transformed
 
 declare("torch:Tensor._version", "noticing changes in place after a recording")
 declare("torch.nn.attention.bias:CausalBias._materialize", "recording torch's CausalBias")

@@ -12,7 +12,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.torch_internals.refusals import refuse_transformed
+from viz_core.torch_internals import refuse_transformed
 from viz_core.trace.arguments import cast_inputs, check_number, check_scores, check_values, with_gradient
 from viz_core.trace.intervene import edits_at, is_editing, without_edits
 from viz_core.trace.outputs import edited_output, pooled, pooled_in_blocks

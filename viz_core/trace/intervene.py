@@ -9,7 +9,7 @@ from functools import cache
 import torch
 from torch import nn
 
-from viz_core.torch_internals.refusals import in_graph, refuse_checkpoint, without_graphs
+from viz_core.torch_internals import in_graph, refuse_checkpoint, without_graphs
 from viz_core.trace.arguments import described
 from viz_core.trace.edits import Edit, Edits, Positions, QueryPositions
 from viz_core.trace.output_edits import StateEdit

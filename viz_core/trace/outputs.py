@@ -8,7 +8,7 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.torch_internals.function_modes import without_modes
+from viz_core.torch_internals import without_modes
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.linear_rule import LinearRule
 from viz_core.trace.source import Direct, Projected, row_blocks

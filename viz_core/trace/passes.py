@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 import torch
 from torch import Tensor, nn
 
-from viz_core.torch_internals.refusals import is_transformed
+from viz_core.torch_internals import is_transformed
 from viz_core.trace.weights import packed_texts, text_numbers
 
 Value = TypeVar("Value")

@@ -4,23 +4,28 @@ Inside a `record()` block each call is stored as references to queries and keys 
 map, tile or thumbnail is recomputed exactly when it is requested.
 """
 
+import gc
+import inspect
+import re
+import sys
 import warnings
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager
 from contextvars import ContextVar
+from functools import lru_cache
+from typing import Any
 
 from jaxtyping import Float
 from torch import Tensor, nn
 
 from viz_core.trace.arguments import check_axes, check_device, check_tensors
-from viz_core.trace.empty import why_empty
 from viz_core.trace.intervene import refuse_edits
 from viz_core.trace.passes import set_in_block
 from viz_core.trace.source import Direct
 from viz_core.trace.states import state_kinds
 from viz_core.trace.torch_layers import tracker_for
 from viz_core.trace.torch_mode import RecordingMode
-from viz_core.trace.trace import Trace, current_trace, recorder
+from viz_core.trace.trace import EMPTY_TRACE_HINT, Trace, current_trace, recorder
 from viz_core.trace.weights import TokenMask, check_token_mask
 
 _stores_values: ContextVar[bool] = ContextVar("stores_values", default=False)
@@ -125,3 +130,59 @@ def no_recording() -> AbstractContextManager[None]:
 def recording_values() -> AbstractContextManager[None]:
     """Have every `record()` in this block store values too, except with `differentiable`."""
     return set_in_block(_stores_values, True)
+
+
+_SOFTMAX = re.compile(r"softmax\(|\bscaled_dot_product_attention\(|\bMultiheadAttention\(|\bflex_attention\(")
+_MOST = 4
+
+
+def why_empty(torch_calls: bool | nn.Module) -> str:
+    """Return why `record` saw no attention, and what may have computed some."""
+    if isinstance(torch_calls, nn.Module):
+        found = list(candidates(torch_calls))
+        if not found:
+            name = type(torch_calls).__name__
+            return f"No code of {name} that can be read computes a softmax or calls torch's attention"
+        return (
+            f"A softmax in code of one's own is recorded where its layer is named and numbered, as in "
+            f'layers.0.attention of a class with "Attention" in its name. These compute one: {_listed(found)}'
+        )
+    models = _not_instrumented()
+    if models and not torch_calls:
+        return f"instrument(model) was not called for {_listed(models)}. {EMPTY_TRACE_HINT}"
+    return EMPTY_TRACE_HINT
+
+
+def candidates(model: nn.Module) -> Iterator[str]:
+    """Yield the paths and classes of the modules whose own code computes a softmax, or calls torch's attention."""
+    for path, module in model.named_modules():
+        if _attends(type(module)):  # type: ignore[arg-type]
+            yield f"{path or 'the model itself'} ({type(module).__name__})"
+
+
+@lru_cache(maxsize=256)
+def _attends(kind: type[nn.Module]) -> bool:
+    if kind.__module__.partition(".")[0] == "torch":
+        return issubclass(kind, nn.MultiheadAttention)
+    try:
+        return _SOFTMAX.search(inspect.getsource(kind)) is not None
+    except (OSError, TypeError):  # no source to read
+        return False
+
+
+def _not_instrumented() -> list[str]:
+    """Return the classes of transformers' models in memory that are not instrumented, none of one within another."""
+    transformers: Any = sys.modules.get("transformers")
+    if transformers is None:
+        return []
+    models = [each for each in gc.get_objects() if issubclass(type(each), transformers.PreTrainedModel)]
+    inner = {id(part) for model in models for part in model.modules() if part is not model}
+    return list(dict.fromkeys(type(m).__name__ for m in models if id(m) not in inner and not _is_instrumented(m)))
+
+
+def _is_instrumented(model: nn.Module) -> bool:
+    return any(hasattr(part, "attention_before") for part in model.modules())
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:_MOST]) + (f" and {len(names) - _MOST} more" if len(names) > _MOST else "")

@@ -13,8 +13,7 @@ from torch import Tensor, nn
 from torch.overrides import TorchFunctionMode
 from torch.utils.hooks import RemovableHandle
 
-from viz_core.torch_internals.function_modes import remove_mode
-from viz_core.torch_internals.refusals import in_graph, refuse_second_run
+from viz_core.torch_internals import in_graph, refuse_second_run, remove_mode
 from viz_core.trace.intervene import edits_states, edits_states_in, state_edits_at
 from viz_core.trace.passes import (
     begin_pass,

@@ -17,7 +17,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from viz_core.torch_internals.function_modes import native_multi_head_attention, transformer_encoder_layer
+from viz_core.torch_internals import native_multi_head_attention, transformer_encoder_layer
 from viz_core.trace.arguments import cast_inputs, materialized, with_four_axes
 from viz_core.trace.source import Projected, stored
 from viz_core.trace.weights import Bias, Mask, allowed_keys

@@ -10,8 +10,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from viz_core.torch_internals.function_modes import without_modes
-from viz_core.torch_internals.refusals import in_graph
+from viz_core.torch_internals import in_graph, without_modes
 from viz_core.trace.arguments import with_four_axes, with_gradient
 from viz_core.trace.edits import Edits
 from viz_core.trace.outputs import edited_output, pooled, pooled_in_blocks

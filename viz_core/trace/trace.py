@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 from torch.overrides import TorchFunctionMode
 
-from viz_core.torch_internals.refusals import in_graph, refuse_second_run, refuse_transformed, without_graphs
+from viz_core.torch_internals import in_graph, refuse_second_run, refuse_transformed, without_graphs
 from viz_core.trace.arguments import index_range
 from viz_core.trace.call import AttentionCall
 from viz_core.trace.passes import counting_passes, set_in_block

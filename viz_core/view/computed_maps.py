@@ -10,10 +10,9 @@ import torch.nn.functional as F
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import Fingerprint, measure_layer, measure_maps
 from viz_core.maps.head_measure import MapInfo
-from viz_core.maps.measures import combine_heads, weight_shares
+from viz_core.maps.measures import Patches, combine_heads, weight_shares
 from viz_core.maps.word_maps import merge_words
 from viz_core.runtime.hooks import may_end
 from viz_core.trace import AttentionCall

@@ -13,9 +13,9 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from viz_core.maps.alignments import HeadErrors, Reading
-from viz_core.maps.distance import Patches
 from viz_core.maps.fingerprints import clearest_head
 from viz_core.maps.head_measure import MapInfo, Measure
+from viz_core.maps.measures import Patches
 from viz_core.maps.register import MEASURES
 from viz_core.maps.word_maps import separators
 from viz_core.runtime.assets import UNKNOWN, Provenance

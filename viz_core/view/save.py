@@ -253,8 +253,8 @@ def _live_page(view: View, state: ViewState, site: str, map_only: bool) -> str:
 def _runs(made: Provenance, num_tokens: int) -> Iterator[tuple[str, dict[str, Any], Callable[[], object]]]:
     """File of the site, parameters of its address, and the same run here, for each view that may be meant."""
     # Loaded only here: they bring the models along.
-    from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
     from viz_core.pretrained import load
+    from viz_core.pretrained.samples import GARMENTS, SCENES, drawn_picture
     from viz_core.view.hub import run_shipped
 
     name, text = made.model, made.text

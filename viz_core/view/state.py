@@ -5,8 +5,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
-from viz_core.maps.distance import Patches
 from viz_core.maps.head_measures.distance import RADIUS
+from viz_core.maps.measures import Patches
 from viz_core.maps.register import MEASURES
 from viz_core.trace.arguments import is_index
 from viz_core.trace.edits import is_nonnegative

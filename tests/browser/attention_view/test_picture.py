@@ -11,7 +11,7 @@ from playwright.sync_api import Page, Position, expect
 from tests.browser.attention_view.live_view import LiveView, colour, patch_place, read_tip, saved_npz, weights_of
 from tests.browser.page_checks import box_of
 from tests.viz_core.view.test_map_group import picture_group
-from viz_core.maps.distance import mean_attention_distance
+from viz_core.maps.measures import mean_attention_distance
 from viz_core.trace import AttentionCall
 from viz_core.trace.points import SampledPoints
 from viz_core.view.components import view_words

@@ -23,8 +23,8 @@ from tests.browser.page_checks import (
 )
 from ui.chapter.contents import all_chapters, all_pages
 from ui.text.words import Words, languages, load_words
-from viz_core.images.drawn import drawn_picture
 from viz_core.pretrained import load_classifier
+from viz_core.pretrained.samples import drawn_picture
 
 Seen = Callable[[Page, Words], None]
 PHONE = {"width": 390, "height": 844}

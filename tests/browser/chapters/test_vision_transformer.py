@@ -11,11 +11,11 @@ from playwright.sync_api import Locator, Page, expect
 from tests.browser.attention_view.live_view import patch_place, weight_in
 from tests.browser.page_checks import box_of, chart, expect_rest
 from tests.viz_core.images.hostile_pictures import encode
-from viz_core.images.drawn import drawn_picture
 from viz_core.images.open_image import open_picture
 from viz_core.lessons.sinusoidal_encoding import wavelengths
 from viz_core.positional import sinusoidal_table
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+from viz_core.pretrained.samples import drawn_picture
 
 GRID = (7, 7)
 

@@ -20,7 +20,7 @@ from ui.compute.models import evaluate_model
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan
-from viz_core.pretrained.scan_inputs import SETS, scan_inputs, scan_picture
+from viz_core.pretrained.samples import SETS, scan_inputs, scan_picture
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"

@@ -14,7 +14,7 @@ from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan
 from viz_core.maps.register import ROLES
-from viz_core.pretrained.scan_inputs import SETS, scan_inputs
+from viz_core.pretrained.samples import SETS, scan_inputs
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"

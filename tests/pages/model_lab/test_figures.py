@@ -23,8 +23,8 @@ from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from tests.viz_core.hub.families import build
 from ui.text.words import load_words
 from viz_core.hub import HubError, Token
+from viz_core.hub.runs.positions import bias_by_offset, cosines
 from viz_core.hub.runs.token_text import token_words
-from viz_core.lessons.model_lab import bias_by_offset, cosines
 
 LABELS = load_words("model-lab", "en").group("figure")
 

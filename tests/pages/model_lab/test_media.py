@@ -15,7 +15,7 @@ from ui.compute.pictures import sample_video
 from ui.text.words import load_words
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.word_timestamps import TimedWord, word_times
-from viz_core.images.video import open_video
+from viz_core.images.open_image import open_video
 from viz_core.lab.fields.sounds import sum_moments
 from viz_core.lab.runs import out_of_order, over_time
 from viz_core.lab.sinks import picture_rows

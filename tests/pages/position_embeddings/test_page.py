@@ -17,8 +17,8 @@ from tests.visits import Visits
 from ui.text.words import load_words
 from viz_core.lessons.position_embeddings.order import SharedLayer, picture_tokens, shipped_position_tables
 from viz_core.lessons.position_embeddings.scheme_parts import STAGES, offsets_of, rotary_products, skew_stages
+from viz_core.positional import BY_NAME, SCHEMES
 from viz_core.positional.entry import SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.samples import sentences
 from viz_core.pretrained.token_vectors import sentence_tokens

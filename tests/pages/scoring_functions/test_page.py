@@ -15,8 +15,8 @@ from tests.visits import Visits
 from ui.text import words
 from ui.text.words import load_words
 from viz_core.attention import masked_softmax
+from viz_core.attention.scores import FUNCTIONS
 from viz_core.attention.scores.function import ScoreCost, ScoringFunction
-from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS
 from viz_core.lessons.scoring_functions.scaling import measure_width
 from viz_core.lessons.scoring_functions.score_contest import SCENES, contest

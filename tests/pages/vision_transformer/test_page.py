@@ -16,13 +16,12 @@ from pages.vision_transformer.inputs import pin_of
 from tests.pages.reading import claim_names, claims, figures, texts
 from tests.tiny_models import COLOUR, GREY, LABELS, write_tiny_vit
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.vision_transformer.patches import permutation_test, random_order
-from viz_core.maps.distance import mean_attention_distance
-from viz_core.maps.measures import attention_entropy
+from viz_core.lessons.vision_transformer import permutation_test, random_order
+from viz_core.maps.measures import attention_entropy, mean_attention_distance
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+from viz_core.pretrained.samples import GARMENTS, drawn_picture
 
 OpenPage = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("small_vision_models")

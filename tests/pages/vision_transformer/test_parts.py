@@ -12,8 +12,8 @@ from pages.vision_transformer.figures import filters_image, shuffled_picture, si
 from tests.pages.reading import drawn, finding, one_line, stands, texts
 from tests.tiny_models import GREY
 from ui.compute.heads import head_importance
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.pretrained import load_classifier
+from viz_core.pretrained.samples import GARMENTS, drawn_picture
 from viz_core.trace import intervene, off
 
 OpenPage = Callable[..., AppTest]

@@ -19,8 +19,7 @@ from tests.viz_core.images.hostile_pictures import GOOD, encode, quarters
 from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
 from tests.viz_core.images.test_preprocessing import COLOURS, animation, still
 from ui.compute.pictures import read_video
-from viz_core.images.open_image import PictureError, as_rgb, open_picture
-from viz_core.images.video import open_video
+from viz_core.images.open_image import PictureError, as_rgb, open_picture, open_video
 from viz_core.runtime.hooks import interruptible
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.sounds.open_sound import SoundError, open_sound

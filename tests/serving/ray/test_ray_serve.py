@@ -40,8 +40,8 @@ from tests.serving.ray.conftest import Pool
 from tests.serving.ray.process_model import ProcessModel, process
 from ui.streamlit_internals.front_end import follow_link
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.drawn import GARMENTS, SCENES, drawn_picture
 from viz_core.pretrained import load_translator
+from viz_core.pretrained.samples import GARMENTS, SCENES, drawn_picture
 from viz_core.runtime.hooks import may_end
 
 MODEL = ShippedTranslator("transformer-en-fr")

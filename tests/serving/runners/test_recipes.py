@@ -27,8 +27,8 @@ from ui.text.words import load_words
 from viz_core import view
 from viz_core.hub import HubError, HubVision, Sampling
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.images.open_image import as_rgb
+from viz_core.pretrained.samples import GARMENTS, drawn_picture
 from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.view.components import view_words
 from viz_core.view.payload import View

@@ -27,7 +27,6 @@ from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
 from viz_core.hub import HubError, HubModel, Sampling
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.lab.pictures import (
     heads_measured,
     label_relevance,
@@ -38,8 +37,9 @@ from viz_core.lab.pictures import (
 )
 from viz_core.lab.runs import map_residuals, position_schemes, read_card
 from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
-from viz_core.lessons.vision_transformer.patches import patches_shuffled
+from viz_core.lessons.vision_transformer import patches_shuffled
 from viz_core.pretrained import TextError, Translation, Translator
+from viz_core.pretrained.samples import GARMENTS, drawn_picture
 from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view

@@ -32,7 +32,7 @@ from viz_core.models import (
     ViT,
 )
 from viz_core.models.decoding_step import begin_decoding
-from viz_core.models.patch_grid import interpolate_positions, resize_grid
+from viz_core.models.vit import interpolate_positions, resize_grid
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,

@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
+from viz_core.attention.scores import FUNCTIONS
 from viz_core.attention.scores.cosine import CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
-from viz_core.attention.scores.register import FUNCTIONS
 
 Numbers = list[float]
 

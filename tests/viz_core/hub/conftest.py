@@ -15,7 +15,7 @@ from tests.viz_core.hostile import bounded
 from tests.viz_core.hub.families import build, drawn
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.hub.load import import_transformers
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 
 Tiny = Callable[[str], Path]
 TinyModel = Callable[[str], HubModel]

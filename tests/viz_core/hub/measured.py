@@ -21,8 +21,8 @@ from tests.viz_core.hub.families import (
 )
 from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from viz_core.hub import instrument, load_hub
-from viz_core.images.drawn import drawn_picture
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.trace import record, site_of
 
 VIDEO = ":video"

@@ -18,10 +18,10 @@ from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.hub.shipped import shipped_names
 from viz_core.hub.store.files import SHIPPED_FOLDER
-from viz_core.images.drawn import drawn_picture
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.pretrained import load_classifier, load_translator
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
 from viz_core.trace import intervene, switched_off

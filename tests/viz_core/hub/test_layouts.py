@@ -18,7 +18,7 @@ from viz_core.hub import HubError, HubModel, PatchGrid, load_hub
 from viz_core.hub.runs import layouts
 from viz_core.hub.runs.layouts import number_words, tiled
 from viz_core.hub.runs.pictures import box_seen, merged_in_time, unpacked
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 from viz_core.runtime.limited_process import Limits
 
 TEXT = "The cat <image> sat on the mat"
@@ -270,7 +270,7 @@ def test_what_takes_no_tokenizer_says_so(tiny: Tiny, tiny_model: Callable[..., H
 
 @pytest.mark.attack("models")
 def test_a_pattern_that_takes_too_long_is_not_used(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.hub.runs.own_tokenizer._LIMITS", Limits(cpu_seconds=1, memory=2**31))
+    monkeypatch.setattr("viz_core.hub.runs.tokenizers._LIMITS", Limits(cpu_seconds=1, memory=2**31))
     with pytest.raises(HubError, match="takes too long on some texts"):
         load_hub(folder, device="cpu", tokenizer=re.compile(r"(a+)+b"))
 

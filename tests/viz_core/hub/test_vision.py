@@ -15,7 +15,7 @@ from tests.viz_core.hub.test_families import eager
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubError, HubVision, coverage, instrument, load_hub
 from viz_core.lab.heads_off import switchable
-from viz_core.lessons.vision_transformer.patches import patchify, permutation_test, random_order
+from viz_core.lessons.vision_transformer import patchify, permutation_test, random_order
 from viz_core.maps.rollout import gradient_relevance
 from viz_core.view import view
 

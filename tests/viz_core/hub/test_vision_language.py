@@ -22,7 +22,7 @@ from tests.viz_core.hub.tiny_talkers import FAMILIES
 from viz_core.hub import HubError, load_hub
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 from viz_core.lab.heads_off import switchable, without_heads
 
 PACKED = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"]

@@ -18,7 +18,6 @@ from tests.viz_core.hub.conftest import TinyModel
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.hub.test_speech import ALIGNING, SOUND
 from viz_core.hub import HubModel, HubRun, load_hub
-from viz_core.images.drawn import SCENES, drawn_picture
 from viz_core.lab.pictures import (
     count_samples,
     heads_measured,
@@ -33,7 +32,8 @@ from viz_core.maps.rollout import attention_rollout
 from viz_core.models.vit import ViT
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 from viz_core.pretrained.bleu import percentage_right
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
+from viz_core.pretrained.samples import SCENES, drawn_picture
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import intervene, off, record
 

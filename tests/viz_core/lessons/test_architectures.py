@@ -22,7 +22,7 @@ from viz_core.lessons.architectures import (
     shuffled_residual,
     signal_strength,
 )
-from viz_core.lessons.vision_transformer.patches import (
+from viz_core.lessons.vision_transformer import (
     book_shape,
     embed_patches,
     neighbour_similarity,

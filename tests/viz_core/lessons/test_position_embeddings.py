@@ -25,9 +25,15 @@ from viz_core.lessons.position_embeddings.scheme_parts import (
     rotary_products,
     rotary_shift_residual,
 )
-from viz_core.positional import RelativePositionEmbedding2d, apply_rotary, sinusoidal_table, t5_relative_position_bucket
+from viz_core.positional import (
+    BY_NAME,
+    SCHEMES,
+    RelativePositionEmbedding2d,
+    apply_rotary,
+    sinusoidal_table,
+    t5_relative_position_bucket,
+)
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
 from viz_core.positional.t5 import t5_bucket_ranges
 from viz_core.pretrained.token_vectors import shuffled_order
 

@@ -8,7 +8,7 @@ from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.lessons.bahdanau import decoder_steps, erased_error, weights_by_formula
-from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.lessons.heads import uniform_masses
 from viz_core.lessons.multi_head import (
     book_toy,
     fresh_layer,

@@ -12,9 +12,9 @@ from transformers import EsmConfig, EsmModel
 
 from viz_core.hub import instrument
 from viz_core.maps.contacts import ContactRegression, average_product_correction, contact_features, fit_contacts
-from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.maps.measures import (
+    Patches,
     attention_entropy,
     attention_sink,
     combine_heads,
@@ -22,9 +22,11 @@ from viz_core.maps.measures import (
     induction_mass,
     induction_targets,
     key_mass,
+    mean_attention_distance,
     offset_mass,
     target_mass,
     total_variation,
+    uniform_attention_distance,
 )
 from viz_core.trace import AttentionCall, Trace, attend, record, record_weights
 

@@ -12,17 +12,19 @@ from torch import Tensor
 from tests.viz_core.maps.test_measures import call_of, proteins, random_call
 from viz_core.maps.alignments import alignment, best_aligner, token_starts, warping_path
 from viz_core.maps.contacts import fit_contacts
-from viz_core.maps.distance import Patches, mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.measures import (
+    Patches,
     attention_entropy,
     combine_heads,
     diagonal_mass,
     induction_mass,
     key_mass,
+    mean_attention_distance,
     offset_mass,
     target_mass,
     total_variation,
+    uniform_attention_distance,
 )
 from viz_core.maps.register import RoleTargets, role_masses
 from viz_core.maps.rollout import attention_rollout, gradient_relevance, relevance_maps

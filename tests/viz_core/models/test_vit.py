@@ -9,8 +9,7 @@ from torch import Tensor
 
 from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder, share_embeddings
 from viz_core.models.anatomy import Step, encoder_steps, mean_norms, parameters_by_part, step_names
-from viz_core.models.patch_grid import interpolate_positions
-from viz_core.models.vit import ViT
+from viz_core.models.vit import ViT, interpolate_positions
 
 SIZES = {
     "img_size": 12,

@@ -7,9 +7,8 @@ import torch
 from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
-from viz_core.positional.entry import SchemeCost, SchemeEntry, SchemeSizes
-from viz_core.positional.register import BY_NAME, SCHEMES
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional import BY_NAME, SCHEMES
+from viz_core.positional.entry import PositionScheme, SchemeCost, SchemeEntry, SchemeSizes
 from viz_core.runtime.registry import find_entries
 
 LENGTH, WIDTH, HEADS = 6, 16, 2
@@ -46,7 +45,7 @@ class Layer(nn.Module):
 
 def test_two_entries_of_one_name_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     twice = SchemeEntry("none", -1, "", "nowhere", "nothing", True, lambda _: SchemeCost())
-    monkeypatch.setattr("viz_core.positional.scheme.TWICE", twice, raising=False)
+    monkeypatch.setattr("viz_core.positional.entry.TWICE", twice, raising=False)
     with pytest.raises(ValueError, match="name: expected each once in viz_core.positional, got none twice"):
         find_entries("viz_core.positional", SchemeEntry)
 

@@ -18,7 +18,7 @@ from viz_core.positional import (
     Rotary,
     T5RelativeBias,
 )
-from viz_core.positional.scheme import scheme_of
+from viz_core.positional.entry import scheme_of
 
 HEADS, HEAD_DIM, LENGTH = 4, 6, 9
 

@@ -17,11 +17,10 @@ from safetensors.torch import save_file
 from tokenizers import Tokenizer
 from tokenizers.models import WordLevel
 
-from viz_core.images.drawn import GARMENTS, drawn_picture
 from viz_core.pretrained import CHECKPOINTS, CheckpointError, Translator, load_classifier
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
 from viz_core.pretrained.familiarity import COUNTS, FEW, FILE, Familiarity, WordCounts, word_counts, words_of
-from viz_core.pretrained.samples import sentences
+from viz_core.pretrained.samples import GARMENTS, drawn_picture, sentences
 from viz_core.pretrained.token_vectors import sentence_tokens, shuffled_order
 from viz_core.pretrained.tokenization import UNK, clean, special_tokens, token_id
 

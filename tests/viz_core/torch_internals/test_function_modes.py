@@ -11,8 +11,8 @@ import torch
 import torch.nn.attention.bias
 from torch import nn
 
-from viz_core.torch_internals import register
-from viz_core.torch_internals.register import missing, private
+from viz_core import torch_internals
+from viz_core.torch_internals import missing, private
 from viz_core.trace import record
 
 
@@ -92,23 +92,23 @@ def test_the_last_of_several_threads_restores_it() -> None:
 
 
 def test_this_version_of_torch_has_every_name() -> None:
-    assert len(register._NAMES) > 8
-    assert all(map(register._is_loaded, register._NAMES.values()))
+    assert len(torch_internals._NAMES) > 8
+    assert all(map(torch_internals._is_loaded, torch_internals._NAMES.values()))
     assert missing() == []
 
 
 def test_a_missing_name_is_reported_once_with_what_no_longer_works(monkeypatch: pytest.MonkeyPatch) -> None:
-    name = register._NAMES["torch.overrides:_pop_mode"]
+    name = torch_internals._NAMES["torch.overrides:_pop_mode"]
     monkeypatch.delattr(torch.overrides, "_pop_mode")
     assert missing() == [name]
-    register.warn_missing.cache_clear()
+    torch_internals.warn_missing.cache_clear()
     with pytest.warns(RuntimeWarning, match=f"has no torch.overrides._pop_mode, so {name.without[:9]}"):
-        register.warn_missing()
-    register.warn_missing()
+        torch_internals.warn_missing()
+    torch_internals.warn_missing()
 
 
 def test_a_stand_in_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(register, "_NAMES", {})
+    monkeypatch.setattr(torch_internals, "_NAMES", {})
     with pytest.raises(RuntimeError, match=r"has no torch\.overrides\._gone, so recording does not work"):
         private("torch.overrides:_gone", "recording")()
     assert private("torch.overrides:_gone", "recording", default=int)() == 0

@@ -18,7 +18,7 @@ from benchmarks.view_bytes import decode_view
 from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core import load, load_hub, view
 from viz_core.hub import Sampling, Token
-from viz_core.images.drawn import drawn_picture
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.runtime.assets import Provenance
 from viz_core.trace import attend, intervene, knock_out, off, record
 from viz_core.view.components import WORD_NAMES, module_sources, read_component, view_words

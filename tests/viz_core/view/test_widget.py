@@ -147,7 +147,7 @@ def test_a_recording_that_was_changed_says_so() -> None:
 
 
 def test_without_the_extra_it_is_a_frame(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("viz_core.view.show.find_spec", lambda _: None)
+    monkeypatch.setattr("viz_core.view.widget.find_spec", lambda _: None)
     shown = view(torch.eye(3))
     assert isinstance(shown, AttentionView)
     assert shown._repr_html_().startswith("<iframe srcdoc=")
@@ -230,8 +230,8 @@ def test_a_viewer_like_githubs_has_the_picture(form: str, request: pytest.Fixtur
     if form == "widget":
         book = request.getfixturevalue("shown_widget")
     else:
-        frame = SHOW.replace("shown = view", "viz_core.view.show.find_spec = lambda _: None\nshown = view")
-        book = saved_notebook(tmp_path) if form == "saved" else executed(f"import viz_core.view.show\n{frame}")
+        frame = SHOW.replace("shown = view", "viz_core.view.widget.find_spec = lambda _: None\nshown = view")
+        book = saved_notebook(tmp_path) if form == "saved" else executed(f"import viz_core.view.widget\n{frame}")
     nbformat.validate(book)
     (first, *others) = book.cells[-1].outputs
     assert {kind for each in others for kind in each.data} <= {"application/vnd.jupyter.widget-view+json", "text/plain"}

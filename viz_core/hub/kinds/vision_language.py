@@ -17,8 +17,7 @@ from viz_core.hub.runs.pictures import PartialRecording, load_image_processor
 from viz_core.hub.runs.run import HubRun, RunInputs
 from viz_core.hub.runs.tokenizers import load_tokenizer
 from viz_core.hub.store.files import LocalModel
-from viz_core.images.open_image import as_rgb
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video, as_rgb
 
 
 @dataclass(frozen=True, eq=False)

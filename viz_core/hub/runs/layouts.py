@@ -30,7 +30,7 @@ from viz_core.hub.runs.pictures import (
     unpacked,
 )
 from viz_core.hub.transformers_internals import best_resolution, internvl_tiles, require_picture_code
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 
 
 def tiled(height: int, width: int, sizes: Any, patch: int) -> tuple[tuple[int, int], Box]:

@@ -15,8 +15,7 @@ from viz_core.hub.runs.token_text import Token
 from viz_core.hub.runs.tokenizers import TextInput
 from viz_core.hub.store import HubError
 from viz_core.hub.store.files import LocalModel, read_json
-from viz_core.images.open_image import as_rgb
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video, as_rgb
 
 
 @dataclass(frozen=True, eq=False)

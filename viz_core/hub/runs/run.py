@@ -13,7 +13,7 @@ from viz_core.hub.runs.generation import GREEDY, Sampling
 from viz_core.hub.runs.pictures import PatchGrid
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.runs.token_text import Token
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 from viz_core.runtime.assets import UNKNOWN, Provenance
 from viz_core.runtime.hooks import show
 from viz_core.sounds.sound import Sound

@@ -11,9 +11,8 @@ from jaxtyping import Float, Int
 from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
-from viz_core.positional.entry import SchemeEntry, SchemeSizes
-from viz_core.positional.register import BY_NAME
-from viz_core.positional.scheme import PositionScheme
+from viz_core.positional import BY_NAME
+from viz_core.positional.entry import PositionScheme, SchemeEntry, SchemeSizes
 from viz_core.pretrained import ModelCard, shipped
 from viz_core.pretrained.token_vectors import Tokens
 from viz_core.trace import attend, attention_weights

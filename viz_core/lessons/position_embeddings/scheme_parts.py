@@ -13,10 +13,9 @@ from torch.nn import functional as F
 from viz_core.lessons.position_embeddings.order import SharedLayer
 from viz_core.positional import relative_to_absolute_steps
 from viz_core.positional.alibi import alibi_bias, alibi_slopes
-from viz_core.positional.relative import relative_to_absolute
-from viz_core.positional.relative_2d import RELATIVE_2D, RelativePositionEmbedding2d
+from viz_core.positional.entry import relative_positions
+from viz_core.positional.relative import RELATIVE_2D, RelativePositionEmbedding2d, relative_to_absolute
 from viz_core.positional.rotary import apply_rotary
-from viz_core.positional.scheme import relative_positions
 from viz_core.positional.sinusoidal import sinusoidal_table
 from viz_core.positional.t5 import t5_bucket_ranges, t5_relative_position_bucket
 

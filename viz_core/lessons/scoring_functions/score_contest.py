@@ -11,10 +11,9 @@ from torch import Tensor
 
 from viz_core.attention import MultiHeadAttention
 from viz_core.attention.masking import masked_softmax
-from viz_core.attention.scores import dot_scores, general_scores
+from viz_core.attention.scores import FUNCTIONS, dot_scores, general_scores
 from viz_core.attention.scores.additive import make_additive
 from viz_core.attention.scores.function import ScoreCost, Scores, ScoreSizes, ScoreWidths, ScoringFunction
-from viz_core.attention.scores.register import FUNCTIONS
 from viz_core.models import TransformerEncoder
 from viz_core.trace import attention_weights
 

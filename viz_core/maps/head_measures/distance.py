@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from viz_core.maps.distance import Patches, distances_of_rows
 from viz_core.maps.head_measure import Example, MapBlock, MapInfo, Measure
+from viz_core.maps.measures import Patches, distances_of_rows
 
 RADIUS = 2  # patches between centres
 

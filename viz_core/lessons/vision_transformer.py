@@ -10,10 +10,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from viz_core.maps.rollout import HeadFusion, discard_smallest, fuse_heads
-from viz_core.models.patch_grid import count_patches
-from viz_core.models.vit import PatchEmbedding
+from viz_core.models.vit import PatchEmbedding, count_patches
 from viz_core.pretrained import Classification
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
 
 Pictures: TypeAlias = Float[Tensor, "batch channels height width"]
 Vectors: TypeAlias = Float[Tensor, "batch patches pixels"]

@@ -1,1 +1,0 @@
-"""Attention of one token in a vision transformer, patches as vectors, and shuffled patches."""
