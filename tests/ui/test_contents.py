@@ -30,7 +30,7 @@ from ui.chapter.exercises import NUMBERS, idea_of
 from ui.chapter.tour import requested_step, steps
 from ui.compute.models import registry
 from ui.compute.slots import results, slots
-from ui.text.words import ENGLISH, languages, load_words
+from ui.text.words import COOKIE, ENGLISH, languages, load_words
 from ui.widgets.predictions import Prediction, read_prediction
 from viz_core.pretrained import available
 from viz_core.runtime.assets import ASSETS, AssetError
@@ -187,7 +187,7 @@ STATIC = Path(streamlit.__file__).parent / "static"
 OF_CHAPTERS = ("history", "lazy_parts", "present", "tour")
 PICTURES = {
     "transformer": ("attention_view", "walk"),
-    "bahdanau": ("attention_view", "chart"),
+    "bahdanau": ("chart", "attention_view"),
     "position-embeddings": ("chart",),
     "scoring-functions": ("chart",),
 }
@@ -253,6 +253,24 @@ def test_an_address_that_is_no_page_is_styled_as_home_and_files_are_left_to_stre
     for path in ("/home", "/nobody", "/a-transformer"):
         assert client.get(path).text == index_page.index_page(all_pages()[0])
     assert [client.get(path).status_code for path in ("/favicon.png", "/_stcore", "/static/none")] == [404] * 3
+
+
+@pytest.mark.attack("cross-site")
+@pytest.mark.parametrize(
+    ("address", "kept", "language"),
+    [
+        ("", "", "en"),
+        ("", "pt-BR", "pt-BR"),
+        ("?lang=zh-TW", "pt-BR", "zh-TW"),
+        ("?lang=xx", "pt", "pt-BR"),
+        ('?lang="><script>', "<b>", "en"),
+    ],
+)
+def test_the_page_has_the_language_of_its_address_or_of_the_cookie(
+    client: TestClient, address: str, kept: str, language: str
+) -> None:
+    page = client.get(f"/transformer{address}", headers={"cookie": f"{COOKIE}={kept}"}).text
+    assert re.findall("<html[^>]*>", page) == [f'<html lang="{language}">']
 
 
 @pytest.mark.attack("cross-site")

@@ -30,7 +30,7 @@ from ui.streamlit_internals.front_end import (
     chunks,
     index_html,
 )
-from ui.text.words import languages, load_words
+from ui.text.words import COOKIE, LANGUAGE, languages, load_words, match_language
 from viz_core.runtime.assets import ASSETS, AssetError
 
 _EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
@@ -71,10 +71,13 @@ class _PageName(StringConvertor):
     regex = r"[A-Za-z][\w\-]*"
 
 
-def _answer(name: str, _request: Request) -> Response:
+def _answer(name: str, request: Request) -> Response:
     if name != all_pages()[0]:
         start_background_work()  # half a second before the chapter's script needs the libraries
-    return HTMLResponse(index_page(name), headers={"Cache-Control": "no-cache"})
+    # A script that reads the cookie itself waits for it while a hundred files are loaded.
+    asked = [request.query_params.get(LANGUAGE, ""), request.cookies.get(COOKIE, "")]
+    page = index_page(name).replace('<html lang="en">', f'<html lang="{match_language(filter(None, asked))}">')
+    return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
 
 
 @lru_cache(maxsize=16)

@@ -27,12 +27,8 @@ CONNECT_AT_ONCE = """<script>
       };
     </script>"""
 NUMBERS_OF_PAGE = """<script>
-      // Streamlit writes numbers as the first of navigator.languages does: here, as the language of the page does. That
-      // is the language of the address, else the one kept in the cookie, and then what the page's own script says.
+      // Streamlit writes numbers as the first of navigator.languages does: here, as the language of the page does.
       (function () {
-        const kept = document.cookie.match(/(?:^|; )atlas-language=([\\w-]+)/);
-        const asked = new URLSearchParams(location.search).get("lang") ?? kept?.[1];
-        if (/^[a-zA-Z]{2,3}(-[a-zA-Z0-9]{2,8})*$/.test(asked ?? "")) document.documentElement.lang = asked;
         const own = navigator.languages;
         const get = () => (document.documentElement.lang ? [document.documentElement.lang, ...own] : own);
         Object.defineProperty(navigator, "languages", { configurable: true, get });

@@ -6,7 +6,7 @@ import { element } from "../shared/elements.js";
 import { DRAW_MARGIN, mountView, partsOf, stopWatching, stopWatchingVisibility, watchVisibility, watchWidth } from "../shared/mount.js";
 import { fitCells, readChart, saveButton } from "./picture.js";
 import { listenForParts, listenForPoints, listenToTraces, offerFocus, showLit } from "./points.js";
-import { fitTitles, inTheme, templateOf, themeOf, turnScales } from "./theme.js";
+import { fitTitles, inTheme, reserveMargins, templateOf, themeOf, turnScales } from "./theme.js";
 
 let plotly;
 
@@ -205,6 +205,7 @@ async function draw(view, plotly, size, theme) {
   Object.assign(layout, size);
   fitTitles(data, layout, theme.font);
   turnScales(data, layout);
+  reserveMargins(data, layout, theme.font);
   // A finger scrolls the page; a mouse selects the part to enlarge.
   if (TOUCH) layout.dragmode ??= false;
   if (about.clickable) {

@@ -5,6 +5,8 @@ import { luminance, piecesOf, rgbOf, textWidth, wrap } from "../shared/canvas.js
 
 const SMALL = 12; // pixels: ticks, legend, what the pointer reads
 const MEDIUM = 14; // titles of axes
+const PAD = 8; // pixels between a plot and the labels of its axes
+const STANDOFF = { x: 20, y: 24 }; // between these and the titles
 
 // What figures say (ui/widgets/figure_style.py): the accent, then the categories in the order of the theme's.
 const ACCENT = "#0b8a7f";
@@ -48,9 +50,9 @@ export function templateOf(theme) {
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       // What is turned ends under its tick: the last one would run out of the chart, where plotly leaves it out.
-      xaxis: { ...ticks, ...rules, autotickangles: [0, -35, -90], showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: 20 } },
-      yaxis: { ...ticks, ...rules, automargin: true, title: { ...title, standoff: 24 } },
-      margin: { pad: 8, l: 0, r: 0 },
+      xaxis: { ...ticks, ...rules, autotickangles: [0, -35, -90], showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: STANDOFF.x } },
+      yaxis: { ...ticks, ...rules, automargin: true, title: { ...title, standoff: STANDOFF.y } },
+      margin: { pad: PAD, l: 0, r: 0 },
       hoverlabel: { bgcolor: paper, bordercolor: line, font: { color: text, family: font, size: SMALL } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: faded(text, 0.5), activecolor: text },
       colorway: theme.categories,
@@ -102,6 +104,68 @@ export function fitTitles(data, layout, family) {
     axis.title = { ...axis.title, text: fit.text, font: { ...axis.title.font, size: fit.size } };
   }
   fitNames(layout, axes, roomOf(layout, "x") - (scalesOf(data, layout).length ? SCALE : 0), family);
+}
+
+const CAPITALS = 0.7; // of a title's type, as plotly reckons its height
+const LABEL = 16; // pixels of a line of tick labels
+const SLANT = Math.sin((35 * Math.PI) / 180); // of labels that would overlap
+const TICK = 5; // its length, where it is drawn
+const LEGEND = 29; // of a legend in one line
+
+/**
+ * Margins with room for the labels and titles of axes and for a legend. Plotly makes this room by itself, but draws the
+ * whole chart again, up to four times, for each side that grows.
+ */
+export function reserveMargins(data, layout, family) {
+  const margin = { l: 0, r: 0, t: 100, b: 80, ...layout.margin };
+  const least = Math.min(12, margin.r, margin.t); // plotly's distance to the edge, where the two other margins grow
+  const grow = (side, room) => (margin[side] = Math.max(margin[side], Math.ceil(least + room)));
+  if (data.filter(({ showlegend }) => showlegend !== false).length > 1 && layout.legend?.y === 1) grow("t", LEGEND);
+  for (const [name, axis] of Object.entries(layout)) {
+    const [, letter] = name.match(/^([xy])axis\d*$/) ?? [];
+    if (!letter || axis.visible === false || axis.side === "right" || axis.side === "top") continue;
+    const across = layout[(axis.anchor ?? (letter === "x" ? "y" : "x")).replace(/^[xy]/, "$&axis")];
+    if (endsOf(across ?? {}).from > 0) continue;
+    const title = axis.title?.font?.size ?? MEDIUM;
+    const lines = (axis.title?.text ?? "").split("<br>").length - 1;
+    const named = title * (CAPITALS + LINE * lines) + (letter === "x" ? STANDOFF.x : STANDOFF.y);
+    const size = letter === "x" ? heightOfLabels(axis, layout, family) : widestLabel(data, layout, name, family);
+    grow(letter === "x" ? "b" : "l", named + (axis.showticklabels === false ? 0 : PAD + 1 + size) + (axis.ticks === "outside" ? TICK : 0));
+  }
+  layout.margin = margin;
+}
+
+const widthOf = (label, family) => Math.max(...String(label).split("<br>").map((line) => textWidth(plain(line), `${SMALL}px ${family}`)));
+
+/** A label as it is seen: plotly reads tags in it, so that a token's own brackets are escaped. */
+const plain = (line) => line.replace(/<[^>]*>/g, "").replace(/&(?:lt|gt|amp);/g, "<");
+
+/** Height of the labels of a horizontal axis, which slant where they would overlap: of one line where they are not known. */
+function heightOfLabels(axis, layout, family) {
+  const labels = (axis.ticktext ?? []).map(String);
+  const { from, to } = endsOf(axis);
+  const between = ((to - from) * roomOf(layout, "x")) / labels.length;
+  const widths = labels.map((label) => widthOf(label, family));
+  if (widths.some((width, i) => (width + (widths[i - 1] ?? 0)) / 2 > between)) return SLANT * Math.max(...widths) + LABEL;
+  return LABEL * Math.max(1, ...labels.map((label) => label.split("<br>").length));
+}
+
+/** Width of the widest label of a vertical axis, which plotly chooses: 0 where that is not known. */
+function widestLabel(data, layout, name, family) {
+  const axis = layout[name];
+  const width = (labels) => Math.max(0, ...labels.map((label) => widthOf(label, family)));
+  if (axis.ticktext ?? axis.tickvals) return width(axis.ticktext ?? axis.tickvals);
+  const values = data.filter(({ yaxis = "y" }) => yaxis.replace("y", "yaxis") === name).flatMap(({ y }) => [...(y ?? [])]);
+  if (values.some((value) => typeof value === "string")) return width(values);
+  const [low, high] = axis.range ?? values.reduce(([least, most], value) => [Math.min(least, value), Math.max(most, value)], [Infinity, -Infinity]);
+  if (axis.type === "log" || !(low < high)) return 0;
+  const from = axis.rangemode === "tozero" ? Math.min(0, low) : low;
+  const { from: bottom, to: top } = endsOf(axis);
+  const rough = (high - from) / (1 + Math.min(9, Math.max(4, ((top - bottom) * roomOf(layout, "y")) / 40)));
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = axis.dtick ?? power * [2, 5, 10].find((each) => each >= rough / power);
+  const digits = Math.max(0, -Math.floor(Math.log10(step)));
+  return width([from, high].map((end) => (Math.trunc(end / step) * step).toFixed(digits)));
 }
 
 /** On a phone the title of a colour scale stands along it: over it, it would be wider than the scale, and the picture less. */
