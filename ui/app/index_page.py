@@ -75,8 +75,8 @@ def _answer(name: str, request: Request) -> Response:
     if name != all_pages()[0]:
         start_background_work()  # half a second before the chapter's script needs the libraries
     # A script that reads the cookie itself waits for it while a hundred files are loaded.
-    asked = [request.query_params.get(LANGUAGE, ""), request.cookies.get(COOKIE, "")]
-    page = index_page(name).replace('<html lang="en">', f'<html lang="{match_language(filter(None, asked))}">')
+    locales = [request.query_params.get(LANGUAGE, ""), request.cookies.get(COOKIE, "")]
+    page = index_page(name).replace('<html lang="en">', f'<html lang="{match_language(filter(None, locales))}">')
     return HTMLResponse(page, headers={"Cache-Control": "no-cache"})
 
 
