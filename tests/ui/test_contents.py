@@ -257,7 +257,7 @@ def test_an_address_that_is_no_page_is_styled_as_home_and_files_are_left_to_stre
 
 @pytest.mark.attack("cross-site")
 @pytest.mark.parametrize(
-    ("address", "kept", "language"),
+    ("address", "cookie", "language"),
     [
         ("", "", "en"),
         ("", "pt-BR", "pt-BR"),
@@ -267,9 +267,9 @@ def test_an_address_that_is_no_page_is_styled_as_home_and_files_are_left_to_stre
     ],
 )
 def test_the_page_has_the_language_of_its_address_or_of_the_cookie(
-    client: TestClient, address: str, kept: str, language: str
+    client: TestClient, address: str, cookie: str, language: str
 ) -> None:
-    page = client.get(f"/transformer{address}", headers={"cookie": f"{COOKIE}={kept}"}).text
+    page = client.get(f"/transformer{address}", headers={"cookie": f"{COOKIE}={cookie}"}).text
     assert re.findall("<html[^>]*>", page) == [f'<html lang="{language}">']
 
 
