@@ -1,7 +1,5 @@
 """A stack drawn as a network, and the way from one token to another."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Layers as networks, and whether real layers carry a signal as far as the drawings say."""
 
-from __future__ import annotations
-
 import math
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """Parts of the page: sizes, costs as a table, timings, shuffled words, and the book's numbers."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Callable
 from dataclasses import dataclass

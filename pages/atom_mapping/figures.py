@@ -1,7 +1,5 @@
 """The accuracy of every head, with intervals."""
 
-from __future__ import annotations
-
 from typing import Any
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Atom mapping: a head with a job, found by measuring and tested against truth."""
 
-from __future__ import annotations
-
 from functools import partial
 
 from pages.atom_mapping.parts import (

@@ -1,7 +1,5 @@
 """The fit: one query in numbers, the curve, the weights of all queries, and claims about them."""
 
-from __future__ import annotations
-
 import math
 
 import numpy as np

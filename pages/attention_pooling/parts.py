@@ -1,7 +1,5 @@
 """Parts of the page: kernels, learned widths, and points in the plane."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace

@@ -1,7 +1,5 @@
 """Pictures of the Bahdanau chapter: a step of the decoder, quality by sentence length, the book's diagrams."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Parts of the page: each step of the decoder, alignment, a recorded comparison, and the book's material."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from contextlib import nullcontext

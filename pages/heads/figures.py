@@ -1,7 +1,5 @@
 """Figures of heads: any measure against any other, and narrow data against broad data."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np

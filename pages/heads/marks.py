@@ -1,7 +1,5 @@
 """Why do heads look at nothing? The shipped translator's self-attention before and after its heads were mended."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """Redraw the pictures of the gallery with each chapter's card: `python -m pages.home.draw`."""
 
-from __future__ import annotations
-
 import json
 from importlib import import_module
 

@@ -1,7 +1,5 @@
 """The cards of the home page."""
 
-from __future__ import annotations
-
 import json
 
 import streamlit as st

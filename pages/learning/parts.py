@@ -1,7 +1,5 @@
 """The main figure, heads of a model that learns to repeat, and accuracy beyond the trained length."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from functools import partial

@@ -1,7 +1,5 @@
 """Two rounds with a model of two heads: the reader replaces one head, or sets the patterns of both."""
 
-from __future__ import annotations
-
 import random
 import re
 from collections.abc import Callable, Sequence

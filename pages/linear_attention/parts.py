@@ -1,7 +1,5 @@
 """The main figure, a layer as a signed map and as a state, and the sections: costs, decay, erasing, recall, models."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any

@@ -1,7 +1,5 @@
 """Comparisons: with heads switched off, with another model, and of two sentences that differ in a word."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Controls for the inputs of a model: texts, pictures, videos and sounds."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from dataclasses import replace

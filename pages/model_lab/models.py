@@ -1,7 +1,5 @@
 """The lab's models: which to load, loading with progress, and the card of a loaded one."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Iterable
 from concurrent.futures import ThreadPoolExecutor, wait
 from dataclasses import dataclass

@@ -1,7 +1,5 @@
 """Result of a run: output, size of the recording, claims about its maps, next words, and the logit lens."""
 
-from __future__ import annotations
-
 import hashlib
 from functools import cache
 

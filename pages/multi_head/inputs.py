@@ -1,7 +1,5 @@
 """Inputs of the chapter: tokens and the layer they go through."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 from functools import partial
 

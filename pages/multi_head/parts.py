@@ -1,7 +1,5 @@
 """Parts of the page: maps, shapes, costs, ranges and the book's example."""
 
-from __future__ import annotations
-
 import re
 from functools import cache, partial
 

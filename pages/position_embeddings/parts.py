@@ -1,7 +1,5 @@
 """One position scheme at a time, with the figures that only it needs."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import replace
 from functools import partial

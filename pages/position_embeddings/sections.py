@@ -1,7 +1,5 @@
 """Sections of the page: what order changes, schemes side by side, costs, models that ship, sources."""
 
-from __future__ import annotations
-
 import html
 import math
 

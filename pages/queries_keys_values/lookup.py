@@ -1,7 +1,5 @@
 """Lookups in the table of names: soft, exact, approximate and top-k."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from functools import partial
 

@@ -1,7 +1,5 @@
 """Parts of the page: the editable database, the book's material, exercises and predictions."""
 
-from __future__ import annotations
-
 from collections import Counter
 from dataclasses import dataclass
 from functools import partial

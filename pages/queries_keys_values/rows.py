@@ -1,7 +1,5 @@
 """An editable table whose rows are query parameters, so that a link shows the same table."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias

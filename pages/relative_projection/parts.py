@@ -1,7 +1,5 @@
 """Parts of the page: the move and its pair, the rotation, the proof, predictions and sources."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any

@@ -1,7 +1,5 @@
 """Parts of the page: the mask debugger, Gaussian terms, the book's examples, exercises and predictions."""
 
-from __future__ import annotations
-
 from functools import partial
 
 import numpy as np

@@ -1,7 +1,5 @@
 """Scores to edit, their masked softmax and its gradient, and claims about them."""
 
-from __future__ import annotations
-
 import math
 import re
 from typing import Any

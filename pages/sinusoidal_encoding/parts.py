@@ -1,7 +1,5 @@
 """Parts of the page: the table, its columns, its properties and sources."""
 
-from __future__ import annotations
-
 import math
 from functools import partial
 from typing import Any

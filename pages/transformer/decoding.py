@@ -4,8 +4,6 @@ Words are HTML of our own, with everything that comes from a model escaped. What
 a pointer, at a tap, and when the Tab key comes to it.
 """
 
-from __future__ import annotations
-
 import html
 from collections.abc import Collection, Sequence
 from dataclasses import replace

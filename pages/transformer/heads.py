@@ -1,7 +1,5 @@
 """What heads do: switched off, aligning words, contributions beside weights, and the parts of a logit."""
 
-from __future__ import annotations
-
 from dataclasses import replace
 from difflib import SequenceMatcher
 

@@ -1,7 +1,5 @@
 """Inside the encoder, the causal mask, how the model was trained, and where its parameters are."""
 
-from __future__ import annotations
-
 from functools import cache
 from typing import Any
 

@@ -1,7 +1,5 @@
 """The prediction and its reliability, without some heads too, and how the model was trained."""
 
-from __future__ import annotations
-
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace

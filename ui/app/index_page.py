@@ -4,8 +4,6 @@ Without them a browser requests a page's scripts one after the other, each once 
 plotly.js, which takes longer to parse than all else, is parsed while the server works if the first picture needs it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Collection
 from functools import lru_cache, partial

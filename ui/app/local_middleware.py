@@ -1,7 +1,5 @@
 """ASGI middleware of the app on one's own machine. It imports nothing heavy."""
 
-from __future__ import annotations
-
 import socket
 from math import inf
 

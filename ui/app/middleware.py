@@ -1,7 +1,5 @@
 """A public server's ASGI middleware (limits of sessions and addresses, security headers) and its page of errors."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterable
 from functools import partial
 from urllib.parse import parse_qs

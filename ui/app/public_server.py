@@ -1,7 +1,5 @@
 """The public server: the same app as at home, under the hosted profile; in several processes where HAProxy is there."""
 
-from __future__ import annotations
-
 import gc
 import logging
 import os

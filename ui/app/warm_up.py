@@ -1,7 +1,5 @@
 """Work before the first visitor: load the models that are offered, and run those that ship once."""
 
-from __future__ import annotations
-
 import time
 
 import ui.chapter.chapter  # noqa: F401  # with it come the libraries that every chapter needs

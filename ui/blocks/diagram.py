@@ -1,7 +1,5 @@
 """Diagrams of boxes and arrows."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 

@@ -1,7 +1,5 @@
 """Heads switched off, by link and by button: the score without them, and a grid of the importance of each head."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 
 import numpy as np

@@ -1,7 +1,5 @@
 """The sentence on the home page: point at a word, and the words it attends to light up, in its translation too."""
 
-from __future__ import annotations
-
 import json
 from collections.abc import Mapping
 from typing import Any

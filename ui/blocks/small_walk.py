@@ -1,7 +1,5 @@
 """The small walk of the Transformer, stored by `python -m pages.home.draw`: a fresh server needs no torch for it."""
 
-from __future__ import annotations
-
 import streamlit as st
 
 from ui.chapter.contents import page

@@ -4,8 +4,6 @@ A fragment reruns and takes one measurement each time. Nothing runs between the 
 the window stops the work. Live training of one or several models goes the same way, in slices.
 """
 
-from __future__ import annotations
-
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence

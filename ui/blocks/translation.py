@@ -1,7 +1,5 @@
 """The sentence to translate and its translation, for every chapter that translates."""
 
-from __future__ import annotations
-
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import replace

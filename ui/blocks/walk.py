@@ -1,7 +1,5 @@
 """The walk: one forward pass of a shipped model, played in the browser."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Callable
 from dataclasses import dataclass, replace

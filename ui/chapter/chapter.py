@@ -1,7 +1,5 @@
 """The chapter: what its page is made of, from the question to the downloads."""
 
-from __future__ import annotations
-
 import inspect
 import sys
 import time

@@ -1,7 +1,5 @@
 """Claims: badges that compare a measured number with a limit, and findings on the data shown."""
 
-from __future__ import annotations
-
 import operator
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext

@@ -4,8 +4,6 @@ A chapter is a folder of pages/ with a page.py and a chapter.toml; adding one ch
 It imports nothing heavy: st.navigation must come before a first run has loaded torch, or visitors see file names.
 """
 
-from __future__ import annotations
-
 import tomllib
 from dataclasses import dataclass
 from functools import cache

@@ -1,7 +1,5 @@
 """Go deeper: the optional sections of a page, closed until the reader opens them."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Collection, Mapping
 
 import streamlit as st

@@ -1,7 +1,5 @@
 """The downloads of a page: its arrays as NPZ and CSV, and tables as CSV."""
 
-from __future__ import annotations
-
 import io
 import re
 from collections.abc import Callable, Mapping, Sequence

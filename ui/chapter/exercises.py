@@ -4,8 +4,6 @@ Two questions on each chapter are asked at its end, at the start of the third ch
 own. What a reader knows stays in the browser; assets/components/review/main.js says when a question is due.
 """
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence

@@ -1,7 +1,5 @@
 """The figures of a page: charts, heatmaps and the attention view, each with text alternative and guidance."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Sequence
 from typing import Any
 

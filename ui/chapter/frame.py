@@ -3,8 +3,6 @@
 It imports nothing heavy: home is the first page a new server is asked for, and must not wait for torch and pandas.
 """
 
-from __future__ import annotations
-
 import html
 import json
 import sys

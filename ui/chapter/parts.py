@@ -5,8 +5,6 @@ page runs again, for another sentence say, what is being read is drawn at once a
 whose file is missing or damaged shows a message, and the rest of the page remains.
 """
 
-from __future__ import annotations
-
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence

@@ -1,7 +1,5 @@
 """Source cards: what a source printed, the same computed here, and whether both agree to the digits printed."""
 
-from __future__ import annotations
-
 import json
 import re
 from collections.abc import Mapping, Sequence

@@ -5,8 +5,6 @@ The steps are in assets/tour/steps.toml, their questions in the words of the tou
 `?tour=3` in the URL shows it at the third.
 """
 
-from __future__ import annotations
-
 import json
 import tomllib
 from collections.abc import Mapping, Sequence

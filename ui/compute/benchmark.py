@@ -1,7 +1,5 @@
 """Time layers, one measurement at a time, so that a caller can show progress and stop."""
 
-from __future__ import annotations
-
 import math
 import threading
 import time

@@ -1,7 +1,5 @@
 """What a reader shows to models: pictures with their classifications, sounds and videos."""
 
-from __future__ import annotations
-
 import hashlib
 from collections.abc import Sequence
 from io import BytesIO

@@ -1,7 +1,5 @@
 """Computation for many visitors: a bounded number of slots, a queue, and a bounded cache of results."""
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Hashable, Iterable
 from functools import partial, wraps

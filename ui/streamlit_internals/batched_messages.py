@@ -4,8 +4,6 @@ Each message that reaches a browser by itself makes it lay out all that is there
 thread: two hundred of them, one by one, cost both several times what they cost together.
 """
 
-from __future__ import annotations
-
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

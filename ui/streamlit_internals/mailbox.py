@@ -4,8 +4,6 @@ A request that comes while an earlier one waits replaces it, as in Streamlit onc
 a slider counts, and no click is lost, up to more than a person can make.
 """
 
-from __future__ import annotations
-
 import time
 from collections import OrderedDict
 from collections.abc import Callable

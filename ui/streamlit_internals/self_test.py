@@ -1,7 +1,5 @@
 """A test at start: which private names of Streamlit the installed version lacks, and what does not work then."""
 
-from __future__ import annotations
-
 from functools import cache
 
 from ui.streamlit_internals.front_end import has_chunk, index_html

@@ -3,8 +3,6 @@
 Copy assets/text/en to assets/text/LANGUAGE, translate, and run it until it prints nothing.
 """
 
-from __future__ import annotations
-
 import re
 import sys
 from collections.abc import Iterator

@@ -1,7 +1,5 @@
 """A shipped model in the visitor's language: its title, licence and classes, and its card."""
 
-from __future__ import annotations
-
 from collections.abc import Iterable, Sequence
 from typing import Any
 

@@ -1,7 +1,5 @@
 """Numbers and lists in the format of a language (Unicode CLDR)."""
 
-from __future__ import annotations
-
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from decimal import Decimal

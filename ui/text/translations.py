@@ -1,7 +1,5 @@
 """What a language calls things: error messages, terms, and the device."""
 
-from __future__ import annotations
-
 import csv
 import re
 from functools import lru_cache

@@ -1,7 +1,5 @@
 """The words of a chapter, by name: assets/text/LANGUAGE/CHAPTER.md, then shared.md, with English as the fallback."""
 
-from __future__ import annotations
-
 import re
 import time
 import unicodedata

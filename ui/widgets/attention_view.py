@@ -1,7 +1,5 @@
 """The attention view: every head as a thumbnail, the open one in full, and the sentence shaded by it."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any

@@ -13,8 +13,6 @@ long whole numbers as text, and all else as base64, a third larger than it is. T
 The template stays behind: the page that draws the figure has its own.
 """
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Callable, Mapping

@@ -4,8 +4,6 @@ A mark is a bar, a cell, a row, a curve, a head's thumbnail: any part of a figur
 keys and Enter; the radio buttons say the same in words.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field

@@ -4,8 +4,6 @@ Streamlit sends a component's markup, style and scripts again with every change 
 imports the component's script (serving/http/static_scripts.py), which the browser caches, and passes the data to it.
 """
 
-from __future__ import annotations
-
 import json
 from collections.abc import Callable
 from typing import Any

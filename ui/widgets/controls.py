@@ -1,7 +1,5 @@
 """Controls whose state is in the URL: a link shows the same view to someone else."""
 
-from __future__ import annotations
-
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial

@@ -1,7 +1,5 @@
 """One look for every figure: the same quantity has the same colour in every chapter."""
 
-from __future__ import annotations
-
 import math
 import re
 from collections.abc import Mapping, Sequence

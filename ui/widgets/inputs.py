@@ -1,7 +1,5 @@
 """What a reader brings: one sentence shared by all chapters, and files, whose names the URL holds."""
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 

@@ -3,8 +3,6 @@
 Streamlit's own binding (`bind="query-params"`) writes the label that a reader sees. Numbers, texts and switches use it.
 """
 
-from __future__ import annotations
-
 import math
 import tomllib
 from collections.abc import Callable

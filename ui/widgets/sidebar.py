@@ -1,7 +1,5 @@
 """The sidebar: the language, the note on sharing, and the link to the page without a server that shows the same."""
 
-from __future__ import annotations
-
 from collections.abc import Mapping, Sequence
 from typing import Any
 

@@ -4,8 +4,6 @@ Each function adds one trace to a figure and returns the figure. It takes what d
 is passed on under plotly's own names, `row` and `col` of a subplot too.
 """
 
-from __future__ import annotations
-
 from collections.abc import Sequence
 from typing import Any
 
