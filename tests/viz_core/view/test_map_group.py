@@ -11,8 +11,7 @@ import torch.nn.functional as F
 
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_weights import rule
-from tests.viz_core.view.attention_groups import make_group, read_requests
-from viz_core.maps.fingerprints import measure_layer
+from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.word_maps import merge_words
 from viz_core.pretrained import load
 from viz_core.trace import AttentionCall, attend, record, record_weights
@@ -21,9 +20,8 @@ from viz_core.view.computed_maps import ComputedMaps
 from viz_core.view.map_group import MapGroup, MapPicture
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import KeysRequest, MapRequest, PartError, Pin, RowsRequest
-from viz_core.view.responses import every_request
 from viz_core.view.shipped import linked_sentences, open_translation, token_names
-from viz_core.view.state import DisplayOptions, ViewState, read_message
+from viz_core.view.state import DisplayOptions, ViewState
 
 
 def test_thumbnails_are_the_overview_in_eight_bits():
@@ -40,32 +38,6 @@ def test_thumbnails_are_the_overview_in_eight_bits():
         torch.testing.assert_close(thumbnails / 255, expected, atol=0.5 / 255 + 1e-6, rtol=0)
 
 
-@pytest.mark.parametrize(
-    ("tokens", "heads", "size"),
-    [(80, 96, 64), (80, 97, 48), (80, 170, 48), (80, 171, 32), (80, 1024, 32), (50, 144, 50), (20, 1000, 20)],
-)
-def test_many_heads_have_smaller_thumbnails(tokens, heads, size):
-    group = make_group(tokens, tokens, "self", layers=1, heads=heads)
-    assert min(tokens, group.thumbnail_size) == size
-    thumbnails = group.picture(0).thumbnails
-    assert thumbnails.shape == (heads, size, size)
-    assert thumbnails.numel() <= 384 * 1024 or group.thumbnail_size == 32
-
-
-def test_fingerprints_are_those_of_the_layer():
-    group = make_group(6, 6, "self", key_tokens=("a", "b", "[SEP]", "c", "</s>", "."))
-    assert group.separators == (2, 4)
-    expected = measure_layer(group.calls[1], separators=(2, 4)).fingerprints
-    assert group.picture(1).fingerprints == expected
-
-
-def test_cross_maps_are_of_two_sequences_even_if_equally_long():
-    assert make_group(6, 6, "self").on_itself
-    assert not make_group(6, 6, "cross").on_itself
-    assert not make_group(6, 5, "self").on_itself
-    assert make_group(6, 6, "cross").picture(0).fingerprints[0].get("diagonal") is None
-
-
 def test_a_restarted_process_gives_no_stamp_again():
     """A browser that holds the base of a stamp shows its tokens, whoever sent them."""
 
@@ -77,22 +49,6 @@ def test_a_restarted_process_gives_no_stamp_again():
         return module.MapGroup("x", "X", "q", "k", group.query_tokens, group.key_tokens, group.calls).stamp
 
     assert first_stamp() != first_stamp()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"name": "cross.self"}, "id: expected"),
-        ({"name": ""}, "id: expected"),
-        ({"calls": ()}, "at least one layer"),
-        ({"query_tokens": ("one",)}, "expected 5 for queries and 7 for keys as in decoder.0.cross, got 1 and 7"),
-        ({"row": 1}, "row of 'cross': expected 0 to 0, got 1"),
-        ({"key_words": (0, 0)}, "key_words of 'cross': expected one for each of 7 tokens, got 2"),
-    ],
-)
-def test_wrong_groups_are_refused_with_what_was_expected(changes, message):
-    with pytest.raises(ValueError, match=message):
-        make_group(5, 7, **({"name": "cross"} | changes))
 
 
 def test_rows_are_held_to_their_sum_in_every_layer():
@@ -203,48 +159,19 @@ def view(group: MapGroup) -> View:
     return View([group, make_group(7, 5)], view_words())
 
 
-def test_tokens_of_a_picture_have_names_and_a_file_holds_where_they_look(view: View) -> None:
-    assert token_names((1, 2), 3) == ("[CLS]", "[REG 1]", "[REG 2]", "1, 1", "1, 2")
-    parts = {str(each) for each in every_request(view.groups, (), 0)}
-    assert {"image 0 self", "token 0 self 0 q0", "token 0 self 1 q0"} <= parts
-
-
-def test_a_picture_of_another_size_is_refused() -> None:
-    with pytest.raises(ValueError, match="expected 8 queries and keys, its special tokens and patches, got 7 and 7"):
-        picture_group(image=MapPicture(np.zeros((8, 12, 3), np.uint8), (2, 3), 2))
-
-
 def test_a_first_answer_holds_the_picture_and_what_the_pinned_tokens_look_at(view: View, group: MapGroup) -> None:
     for pins, tokens in (((), [0]), ((Pin("query", 4), Pin("query", 2)), [4, 2])):
         decoded = decode_view(encode_view(view, replace(START, pins=pins)))
         rows = {f"token 0 self {layer} q{token}" for layer in range(2) for token in tokens}
         assert set(decoded.parts) == {"picture 0 self 0", "picture 0 self 1", "image 0 self", *rows}
-        assert decoded.header["base"]["groups"][0][0]["image"] == {
-            "grid": [2, 3],
-            "special": 1,
-            "queries": True,
-            "levels": [],
-        }
+        shown = {"grid": [2, 3], "special": 1, "queries": True, "levels": []}
+        assert decoded.header["base"]["groups"][0][0]["image"] == shown
         assert decoded.header["base"]["groups"][0][1]["image"] is None
         assert torch.equal(decoded.parts["image 0 self"], torch.from_numpy(group.image.pixels))  # type: ignore[union-attr]
         for layer in range(2):
             for token in tokens:
                 expected = group.calls[layer].weights()[0, :, token]
                 assert torch.equal(decoded.parts[f"token 0 self {layer} q{token}"], expected)
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["image 0 cross", "image 1 self", "token 0 self 2 q0", "token 0 self 0 q7", "token 0 self 0 z1", "token 0 no 0 q0"],
-)
-def test_what_is_not_there_is_named_as_missing(view: View, name: str) -> None:
-    decoded = decode_view(encode_view(view, START, known=True, wants=read_requests(name)))
-    assert decoded.header["missing"] == [name]
-
-
-def test_only_groups_with_a_picture_are_shown_over_one(view: View) -> None:
-    message = {"group": "cross", "layer": 0, "head": 0, "display": {"mode": "picture"}}
-    assert read_message(message, view.groups, START) is None
 
 
 def test_weights_between_words_follow_from_those_between_pieces() -> None:
