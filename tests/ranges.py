@@ -28,7 +28,7 @@ VERSIONS = {
 """Versions that docs/library.md says are tested, with what pip is given besides."""
 SAMPLE = (
     *("tests/viz_core/hub/test_layouts.py", "tests/viz_core/lab/test_sinks.py", "tests/viz_core/hub/test_vision.py"),
-    *("-k", "tokenizer or tokens or token_ids or architecture or ones_own or two_spans or a_frame or both_towers"),
+    *("-k", "tokenizer or tokens or token_ids or architecture or two_spans or both_towers"),
 )
 """Arguments of pytest: tests that build their models from what every one of these versions has."""
 

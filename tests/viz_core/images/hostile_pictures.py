@@ -45,17 +45,10 @@ def palette_with_transparency() -> bytes:
 
 def phone_photo(orientation: int) -> bytes:
     """The quarters as a phone stores them when held another way: lying wrong, with a note how to turn them."""
-    undo = {
-        1: None,
-        2: Image.Transpose.FLIP_LEFT_RIGHT,
-        3: Image.Transpose.ROTATE_180,
-        4: Image.Transpose.FLIP_TOP_BOTTOM,
-        5: Image.Transpose.TRANSPOSE,
-        6: Image.Transpose.ROTATE_90,
-        7: Image.Transpose.TRANSVERSE,
-        8: Image.Transpose.ROTATE_270,
-    }[orientation]
-    image = quarters(80, 40) if undo is None else quarters(80, 40).transpose(undo)
+    undo = "FLIP_LEFT_RIGHT ROTATE_180 FLIP_TOP_BOTTOM TRANSPOSE ROTATE_90 TRANSVERSE ROTATE_270".split()
+    image = quarters(80, 40)
+    if orientation > 1:
+        image = image.transpose(Image.Transpose[undo[orientation - 2]])
     exif = Image.Exif()
     exif[0x0112] = orientation
     return encode(image, "JPEG", exif=exif, quality=95)

@@ -76,18 +76,9 @@ def test_phone_photos_come_upright(orientation: int) -> None:
     assert all(map(similar, corners(image), (RED, GREEN, BLUE, WHITE)))
 
 
-@pytest.mark.parametrize(
-    "content",
-    [
-        GOOD["animated GIF"][0],
-        GOOD["CMYK JPEG"][0],
-        GOOD["WebP with alpha"][0],
-        encode(quarters(mode="RGBA"), "PNG"),
-        encode(quarters(mode="P"), "PNG"),
-    ],
-    ids=["first frame of a GIF", "CMYK", "WebP", "RGBA", "palette"],
-)
-def test_colours_come_out_right(content: bytes) -> None:
+@pytest.mark.parametrize("name", ["animated GIF", "CMYK JPEG", "WebP with alpha", "palette"])
+def test_colours_come_out_right(name: str) -> None:
+    content = encode(quarters(mode="P"), "PNG") if name == "palette" else GOOD[name][0]
     found = corners(as_rgb(open_picture(content)))
     wanted = (RED, GREEN, BLUE, WHITE)
     # Inks and palettes are near, not exact.
@@ -165,20 +156,14 @@ def test_a_format_that_is_not_offered_is_refused_before_it_is_read(form: str, mo
 
 
 @pytest.mark.parametrize("name", GOOD)
-def test_one_bit_turned_round_anywhere(name: str) -> None:
-    content, _ = GOOD[name]
-    random = np.random.default_rng(0)
+def test_cut_short_or_one_bit_turned_round_anywhere(name: str) -> None:
+    content, random = GOOD[name][0], np.random.default_rng(0)
+    for keep in np.linspace(0, len(content) - 1, 8).astype(int):
+        opens_or_says_why(content[:keep])
     for place in random.integers(0, 8 * len(content), 12):
         spoiled = bytearray(content)
         spoiled[place // 8] ^= 1 << (place % 8)
         opens_or_says_why(bytes(spoiled))
-
-
-@pytest.mark.parametrize("name", GOOD)
-def test_cut_short_anywhere(name: str) -> None:
-    content, _ = GOOD[name]
-    for keep in np.linspace(0, len(content) - 1, 8).astype(int):
-        opens_or_says_why(content[:keep])
 
 
 @given(st.sampled_from(sorted(GOOD)), st.sampled_from(sorted(GOOD)), st.integers(0, 400), st.binary(max_size=64))

@@ -1,8 +1,6 @@
 """A scan against a plain loop over recorded runs, padded, in half precision, without a causal mask and interrupted."""
 
 import math
-from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +9,16 @@ import pytest
 import torch
 import transformers
 from PIL import Image
-from tokenizers import Tokenizer
-from tokenizers.models import WordLevel
-from tokenizers.pre_tokenizers import Whitespace
 
 from tests.viz_core.hub.conftest import TinyModel
-from tests.viz_core.hub.families import save_tokenizer
+from tests.viz_core.hub.families import drawn, save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
-from viz_core.hub.runs.tokenizers import TextInput
-from viz_core.lab.heads_off import Change, Without, without_heads
-from viz_core.lab.scan import _line, read_heads, read_repeats, scan
+from viz_core.lab.heads_off import without_heads
+from viz_core.lab.scan import _line, read_heads, scan
 from viz_core.lab.scan_results import PERCENTILES, Line, Scan
-from viz_core.maps.measures import attention_entropy, induction_mass
+from viz_core.maps.measures import attention_entropy
 from viz_core.maps.register import COLUMNS, ROLES, RoleTargets, role_masses
 from viz_core.pretrained.samples import held_out
-from viz_core.runtime.hooks import interruptible
 from viz_core.trace import attend, intervene, record, uniform
 
 TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
@@ -54,18 +47,6 @@ def plain(model: HubModel, texts: list[str], place: int, causal: bool) -> dict[s
     return {name: np.array([row[name] for row in rows]) for name in rows[0]}
 
 
-def same(one: Scan, other: Scan, tolerance: float = 0.0) -> None:
-    assert (one.texts, one.tokens, one.left_out) == (other.texts, other.tokens, other.left_out)
-    assert one.kinds.keys() == other.kinds.keys()
-    for name, kind in one.kinds.items():
-        assert kind.values.keys() == other.kinds[name].values.keys()
-        for measure, values in kind.values.items():
-            np.testing.assert_allclose(values, other.kinds[name].values[measure], rtol=0, atol=tolerance)
-            np.testing.assert_allclose(
-                kind.summary(measure).mean, other.kinds[name].summary(measure).mean, rtol=0, atol=tolerance
-            )
-
-
 @pytest.mark.parametrize("family", ONE_STACK)
 def test_a_padded_batch_equals_a_plain_loop(tiny_model: TinyModel, family: str) -> None:
     model = tiny_model(family)
@@ -82,9 +63,7 @@ def test_a_padded_batch_equals_a_plain_loop(tiny_model: TinyModel, family: str) 
         assert all(np.isnan(expected[name]).all() for name in left_out)
 
 
-def test_a_batch_whose_padding_changes_the_weights_is_run_one_by_one(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_batch_whose_padding_changes_the_weights_is_run_one_by_one(tiny_model, monkeypatch):
     model = tiny_model("bert")
     recorded = type(model.engine).recorded
 
@@ -103,9 +82,7 @@ def test_a_batch_whose_padding_changes_the_weights_is_run_one_by_one(
 
 
 @pytest.mark.parametrize(("family", "dtype"), [("llama", torch.bfloat16), ("bert", torch.float16)])
-def test_half_precision_equals_a_plain_loop_in_half_precision(
-    tiny: Callable[[str], Path], family: str, dtype: torch.dtype
-) -> None:
+def test_half_precision_equals_a_plain_loop_in_half_precision(tiny, family, dtype):
     model = load_hub(tiny(family), device="cpu")
     model.network.to(dtype)
     found = scan(model, TEXTS, batch=1)
@@ -140,48 +117,6 @@ def test_very_sharp_heads_do_not_narrow_what_is_visible() -> None:
     np.testing.assert_allclose(kind.summary("separator").chance, 1 / len(run.tokens), atol=1e-6)
 
 
-def test_induction_is_measured_on_random_tokens_that_repeat(tiny_model: TinyModel) -> None:
-    model = tiny_model("gpt2")
-    kind = scan(model, TEXTS[:1]).kinds["decoder-self"]
-    values = kind.values["induction"]
-    assert values.shape == (16, 8)
-    assert len(np.unique(values[:, 0])) == 16
-    summary = kind.summary("induction")
-    assert (summary.low <= summary.mean).all()
-    assert (summary.mean <= summary.high).all()
-    # Random weights look at all keys about alike: what they give to repeats is what chance gives.
-    np.testing.assert_allclose(summary.mean, summary.chance, atol=0.02)
-    tokens = [*"abcd" * 4]
-    even = torch.ones(1, 16, 16).tril() / torch.arange(1, 17)[:, None]
-    assert 0 < float(induction_mass(even, tokens)[0]) < 0.3
-
-
-@pytest.mark.parametrize("vocabulary", [{"<unk>": 0, "dog": 1}, {"<unk>": 0, "a": 1, "<pad>": 2}])
-def test_a_vocabulary_with_few_words_is_scanned_with_the_induction_it_allows(
-    tiny_model: TinyModel, vocabulary: dict[str, int], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    model = tiny_model("gpt2")
-    engine: Any = model.engine
-    words = Tokenizer(WordLevel(vocabulary, unk_token="<unk>"))
-    words.pre_tokenizer = Whitespace()
-    names = {"unk_token": "<unk>"} | ({"pad_token": "<pad>"} if "<pad>" in vocabulary else {})
-    tokenizer = TextInput(transformers.PreTrainedTokenizerFast(tokenizer_object=words, **names), 400)
-    other = replace(model, card=replace(model.card, vocabulary_size=len(vocabulary)))
-    other = replace(other, engine=replace(engine, tokenizer=tokenizer))
-    assert len(read_repeats(other)) == (16 if "a" in vocabulary else 0)
-    assert ("induction" in scan(other, ["dog a dog"]).kinds["decoder-self"].values) == ("a" in vocabulary)
-    monkeypatch.setattr(type(model.engine), "max_positions", lambda *_: 3)
-    assert read_repeats(model) == []
-
-
-def test_a_scan_can_be_ended_from_outside(tiny_model: TinyModel) -> None:
-    def end() -> None:
-        raise TimeoutError
-
-    with pytest.raises(TimeoutError), interruptible(end):
-        scan(tiny_model("bert"), TEXTS)
-
-
 def test_worth_is_what_switching_a_head_off_costs() -> None:
     model = load_hub("writer-en", device="cpu")
     kind = scan(model, TEXTS[:2], worth=1).kinds["decoder-self"]
@@ -200,11 +135,7 @@ def test_worth_is_that_of_the_layer_where_others_have_no_maps(tmp_path: Path) ->
     sizes = {"vocab_size": 400, "hidden_size": 32, "intermediate_size": 48, "num_hidden_layers": 3}
     sizes |= {"num_attention_heads": 4, "num_key_value_heads": 2, "bos_token_id": 1, "eos_token_id": 2}
     config = transformers.Lfm2Config(**sizes, layer_types=["full_attention", "conv", "full_attention"])
-    torch.manual_seed(2)
-    network = transformers.Lfm2ForCausalLM(config)
-    for parameter in network.parameters():
-        torch.nn.init.normal_(parameter, std=0.3)
-    network.save_pretrained(tmp_path)
+    drawn(transformers.Lfm2ForCausalLM, config, excluded="conv").save_pretrained(tmp_path)
     save_tokenizer("bytes", tmp_path, ends=False)
     model = load_hub(tmp_path, device="cpu")
     kind = scan(model, TEXTS[:1], worth=1).kinds["decoder-self"]
@@ -214,14 +145,6 @@ def test_worth_is_that_of_the_layer_where_others_have_no_maps(tmp_path: Path) ->
     for place, (layer, head) in enumerate(kind.heads):
         before, after = without_heads(model, run, ((f"decoder.{layer}.self", head),)).perplexity or (1, 1)
         assert kind.values["worth"][0, place] == pytest.approx(math.log(after / before), abs=1e-6)
-
-
-def test_worth_is_a_number_where_a_class_loses_all_its_probability(
-    tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("viz_core.lab.scan.without_heads", lambda *_: Without((Change("a", 1.0, 0.0),)))
-    worth = scan(tiny_model("sorter"), TEXTS[:1], worth=1).kinds["encoder-self"].values["worth"]
-    np.testing.assert_allclose(worth, -math.log(torch.finfo(torch.float32).tiny))
 
 
 def test_examples_stand_at_the_percentiles_of_the_texts() -> None:
@@ -240,17 +163,6 @@ def test_examples_stand_at_the_percentiles_of_the_texts() -> None:
         assert each.query == 1 + int(weights.diagonal(-1).argmax())
 
 
-def test_pictures_have_distances_and_no_neighbours() -> None:
-    model = load_hub("vit-fashion-mnist", device="cpu")
-    pictures = [Image.new("L", (28, 28), shade) for shade in (0, 200)]
-    kind = scan(model, pictures, worth=1).kinds["encoder-self"]
-    assert {"distance", "nearby", "first", "diagonal", "entropy", "worth"} == set(kind.values)
-    assert kind.summary("diagonal").chance == pytest.approx(1 / 50)  # 49 patches and the class token
-    run = model.run(image=pictures[1])
-    entropy = attention_entropy(run.maps[0].calls[0].weights()[0, 0]).mean()
-    assert kind.values["entropy"][1, 0] == pytest.approx(float(entropy), abs=1e-5)
-
-
 @pytest.mark.parametrize("family", ["clip", "llava"])
 def test_texts_with_pictures_equal_a_plain_loop(tiny_model: TinyModel, family: str) -> None:
     """Heads over text have neighbours, heads of the vision tower distances; what cannot be read is left out."""
@@ -263,8 +175,8 @@ def test_texts_with_pictures_equal_a_plain_loop(tiny_model: TinyModel, family: s
     own = next(name for name in found.kinds if name != "vision-self")
     assert set(found.kinds) == {own, "vision-self"}
     assert {"previous", "first"} <= set(found.kinds[own].values)
-    assert {"distance", "entropy"} <= set(found.kinds["vision-self"].values)
-    assert not {"previous", "same-word"} & set(found.kinds["vision-self"].values)
+    assert "distance" in found.kinds["vision-self"].values
+    assert "previous" not in found.kinds["vision-self"].values
     for number in range(2):
         for maps in model.run(**given[number]).maps:
             entropy = attention_entropy(maps.calls[1].weights()[0, 1]).mean()
@@ -272,17 +184,8 @@ def test_texts_with_pictures_equal_a_plain_loop(tiny_model: TinyModel, family: s
             assert values["entropy"][number, place] == pytest.approx(float(entropy), abs=1e-5)
 
 
-def test_nothing_to_scan_is_refused(tiny_model: TinyModel) -> None:
-    with pytest.raises(ValueError, match="at least one text"):
-        scan(tiny_model("bert"), [])
-    with pytest.raises(ValueError, match="batch of at least 1"):
-        scan(tiny_model("bert"), TEXTS, batch=0)
-
-
 @pytest.mark.parametrize("family", ["bert", "mistral"])
-def test_with_edits_in_force_it_is_the_edited_heads_and_the_chance_of_the_mask(
-    tiny_model: TinyModel, family: str
-) -> None:
+def test_with_edits_in_force_it_is_the_edited_heads_and_the_chance_of_the_mask(tiny_model, family):
     model = tiny_model(family)
     (kind,) = scan(model, TEXTS).kinds.values()
     site = "encoder.0.self" if family == "bert" else "decoder.0.self"
@@ -314,6 +217,11 @@ def test_parts_add_up_to_the_scan_of_all_texts(tiny_model: TinyModel) -> None:
     parts: list[Line] = []
     for start in (1, 2):
         parts += read_heads(model, TEXTS[start : start + 1], worth=2 - start, max_new_tokens=2)
-    same(Scan.of(parts), whole, 1e-5)
+    joined = Scan.of(parts)
+    assert (joined.texts, joined.tokens, joined.left_out) == (whole.texts, whole.tokens, whole.left_out)
+    for name, kind in whole.kinds.items():
+        assert joined.kinds[name].values.keys() == kind.values.keys()
+        for measure, values in kind.values.items():
+            np.testing.assert_allclose(joined.kinds[name].values[measure], values, rtol=0, atol=1e-5)
     assert set(whole.kinds) == {"encoder-self", "decoder-self", "decoder-cross"}
     assert np.isfinite(whole.kinds["decoder-cross"].values["worth"][0]).all()

@@ -1,20 +1,23 @@
-"""Contributions by loops, scores dimension by dimension, and what is refused."""
+"""Contributions and scores by loops, rollout by paths, relevance by finite differences."""
 
 import math
+from itertools import pairwise, product
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import nn
 
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.maps.contributions import contribution_norms, contribution_sum
+from viz_core.maps.rollout import attention_rollout, relevance_maps, rollout_by_layer
 from viz_core.maps.score_products import score_products
-from viz_core.models import TransformerEncoder
+from viz_core.models.vit import ViT
 from viz_core.positional import ALiBi
 from viz_core.trace import AttentionCall, attend, intervene, load_trace, off, record, save_trace, sharpen
 
@@ -84,41 +87,6 @@ def test_additive_attention_adds_up_its_values_as_they_are(tmp_path: Path) -> No
         torch.testing.assert_close(contribution_sum(call, None), output, atol=1e-6, rtol=0)
 
 
-def test_values_are_kept_when_asked_for_and_counted() -> None:
-    encoder, ids = TransformerEncoder(9, 8, 8, 2, 2, 0.0), torch.zeros(1, 4, dtype=torch.long)
-    with record() as plain:
-        encoder(ids)
-    with record(values=True) as trace:
-        encoder(ids)
-    assert trace.nbytes == plain.nbytes + 2 * 4 * 8 * 4
-    assert not trace["encoder.1.self"].values.requires_grad
-    assert trace.to("cpu")["encoder.1.self"].values.shape == (1, 2, 4, 4)
-    with pytest.raises(ValueError, match=r"site 'encoder.1.self': expected a call recorded by record\(values=True\)"):
-        contribution_norms(plain["encoder.1.self"], encoder.blocks[1].attention.W_o)
-
-
-@pytest.mark.usefixtures("shapes_unchecked")
-def test_what_has_no_contributions_is_refused() -> None:
-    layer, X = MultiHeadAttention(8, 2), torch.randn(1, 3, 8)
-    call, _ = recorded(layer, X, X, X)
-    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got 6 inputs"):
-        contribution_norms(call, nn.Linear(6, 8))
-    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got NoneType"):
-        contribution_norms(call, None)
-    with pytest.raises(ValueError, match="W_o: expected an nn.Linear with 8 inputs, got Tensor"):
-        contribution_sum(call, torch.zeros(8, 8))  # type: ignore[arg-type]
-    call.values.add_(1)
-    with pytest.raises(ValueError, match="was changed in place after it was recorded"):
-        contribution_norms(call, layer.W_o)
-    additive = AdditiveAttention(8, 8, 8)
-    with record() as trace:
-        additive(X, X, X)
-    with pytest.raises(ValueError, match="expected a call recorded by"):
-        contribution_norms(trace["attention.0"], None)
-    with pytest.raises(ValueError, match="values: expected False with differentiable"), record(True, values=True):
-        pass
-
-
 def recorded_scores(queries: torch.Tensor, keys: torch.Tensor, **how: Any) -> AttentionCall:
     with record() as trace:
         attend(queries, keys, torch.zeros_like(keys), site="encoder.0.self", **how)
@@ -150,18 +118,6 @@ def test_a_cap_by_hand() -> None:
     assert found.residual < 1e-6
 
 
-@pytest.mark.parametrize("mask", [torch.tensor([[[[True, False]]]]), None])
-def test_a_hidden_key_has_no_score(mask: torch.Tensor | None) -> None:
-    """By a mask of truth values, or by an additive one; its products are there all the same."""
-    how = {"mask": mask} if mask is not None else {"bias": torch.tensor([[[[0.0, torch.finfo(torch.float32).min]]]])}
-    call = recorded_scores(torch.ones(1, 1, 1, 2), torch.ones(1, 1, 2, 2), **how)
-    found = score_products(call, 0, 0, 1)
-    assert found.hidden
-    assert (found.weight, found.residual) == (0, 0)
-    assert found.products.sum() == pytest.approx(math.sqrt(2))
-    assert not score_products(call, 0, 0, 0).hidden
-
-
 @settings(max_examples=12)
 @given(
     group=st.sampled_from([1, 2]),
@@ -170,9 +126,7 @@ def test_a_hidden_key_has_no_score(mask: torch.Tensor | None) -> None:
     row=st.integers(0, 1),
     seed=st.integers(0, 99),
 )
-def test_the_products_of_every_pair_are_the_scaled_product_of_the_tensors(
-    group: int, causal: bool, wide: bool, row: int, seed: int
-) -> None:
+def test_the_products_of_every_pair_are_the_scaled_product_of_the_tensors(group, causal, wide, row, seed):
     torch.manual_seed(seed)
     dtype = torch.float32 if wide else torch.bfloat16
     queries, keys = torch.randn(2, 2, 3, 5).to(dtype), torch.randn(2, 2 // group, 4, 5).to(dtype)
@@ -189,9 +143,8 @@ def test_the_products_of_every_pair_are_the_scaled_product_of_the_tensors(
 @pytest.mark.usefixtures("shapes_unchecked")
 def test_what_has_no_products_is_refused() -> None:
     call = recorded_scores(torch.ones(1, 2, 3, 4), torch.ones(1, 2, 3, 4))
-    for name, places in {"head": (2, 0, 0), "query": (0, 3, 0), "key": (0, 0, -4), "row": (0, 0, 0, 1)}.items():
-        with pytest.raises(IndexError, match=f"{name}: expected 0 to"):
-            score_products(call, *places)
+    with pytest.raises(IndexError, match="key: expected 0 to"):
+        score_products(call, 0, 0, -4)
     X = torch.randn(1, 3, 8)
     with record() as trace:
         AdditiveAttention(8, 8, 8)(X, X, X)
@@ -204,3 +157,108 @@ def test_what_has_no_products_is_refused() -> None:
     assert score_products(edited, 0, 0, 0).score == pytest.approx(2)
     with pytest.raises(ValueError, match="expected a head without interventions"):
         score_products(edited, 1, 0, 0)
+
+
+def maps(layers: int, heads: int, n: int, seed: int = 0) -> list[torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return [torch.randn(heads, n, n, generator=generator).mul(2).softmax(dim=-1) for _ in range(layers)]
+
+
+def by_paths(layers: list[torch.Tensor], fuse: str, ratio: float) -> torch.Tensor:
+    """The same by looping: every way from token i down to token j, each the product of its steps."""
+    n = layers[0].shape[1]
+    steps = []
+    for weights in layers:
+        table = [[0.0] * n for _ in range(n)]
+        for i, j in product(range(n), repeat=2):
+            heads = [float(w[i, j]) for w in weights]
+            table[i][j] = {"mean": sum(heads) / len(heads), "max": max(heads), "min": min(heads)}[fuse]
+        for i, j in sorted(product(range(n), repeat=2), key=lambda ij: table[ij[0]][ij[1]])[: int(ratio * n * n)]:
+            table[i][j] = 0.0
+        for i in range(n):
+            table[i][i] += 1
+            total = sum(table[i])
+            table[i] = [value / total for value in table[i]]
+        steps.append(table)
+    result = torch.zeros(n, n)
+    for path in product(range(n), repeat=len(layers) + 1):  # from the input (first) to the last layer (last)
+        share = 1.0
+        for step, (below, above) in zip(steps, pairwise(path), strict=True):
+            share *= step[above][below]
+        result[path[-1], path[0]] += share
+    return result
+
+
+@pytest.mark.parametrize("fuse", ["mean", "max", "min"])
+@pytest.mark.parametrize("ratio", [0.0, 0.5, 0.9])
+def test_equal_to_the_sum_over_all_paths(fuse: str, ratio: float) -> None:
+    layers = maps(3, 2, 4)
+    found = attention_rollout(layers, fuse, ratio)  # type: ignore[arg-type]
+    torch.testing.assert_close(found, by_paths(layers, fuse, ratio), atol=1e-6, rtol=0)
+
+
+def test_rollout_by_hand() -> None:
+    """Both tokens attend to token 0 alone: half of token 1 is left after a layer, a quarter after two."""
+    attention = torch.tensor([[[1.0, 0.0], [1.0, 0.0]]])
+    torch.testing.assert_close(
+        rollout_by_layer([attention, attention]), torch.tensor([[[1.0, 0.0], [0.5, 0.5]], [[1.0, 0.0], [0.75, 0.25]]])
+    )
+
+
+def forward_with(
+    model: ViT, X: torch.Tensor, changed: dict[int, torch.Tensor]
+) -> tuple[torch.Tensor, list[torch.Tensor]]:
+    """Logits by plain formulas in float64, each layer's weights moved by what is given, and those weights."""
+    H = model.embed(X)
+    used = []
+    for layer, block in enumerate(model.blocks):
+        a, Z = block.attention, block.ln1(H)
+        q, k, v = (W(Z).reshape(1, 5, 2, 4).transpose(1, 2) for W in (a.W_q, a.W_k, a.W_v))
+        weights = (q @ k.transpose(2, 3) / 2).softmax(dim=-1) + changed.get(layer, 0.0)
+        used.append(weights)
+        H = H + a.W_o((weights @ v).transpose(1, 2).reshape(1, 5, 8))
+        H = H + block.mlp.dense2(F.gelu(block.mlp.dense1(block.ln2(H))))
+    return model.head(H[:, 0]), used
+
+
+@pytest.fixture
+def double(model: ViT) -> ViT:
+    return model.double().requires_grad_(False)
+
+
+def test_against_finite_differences_of_a_two_layer_model(double: ViT, picture: torch.Tensor) -> None:
+    X, target, step = picture.double(), 1, 1e-5
+    _, weights = forward_with(double, X, {})
+    gradients = []
+    for layer in range(2):
+        gradient = torch.zeros(2, 5, 5, dtype=torch.float64)
+        for place in torch.cartesian_prod(torch.arange(2), torch.arange(5), torch.arange(5)).tolist():
+            nudge = torch.zeros(1, 2, 5, 5, dtype=torch.float64)
+            nudge[(0, *place)] = step
+            up, down = (forward_with(double, X, {layer: sign * nudge})[0][0, target] for sign in (1, -1))
+            gradient[tuple(place)] = (up - down) / (2 * step)
+        gradients.append(gradient)
+    relevance = torch.eye(5, dtype=torch.float64)
+    for layer in range(2):
+        fused = torch.zeros(5, 5, dtype=torch.float64)
+        for head in range(2):
+            fused += (gradients[layer][head] * weights[layer][0, head]).clamp_min(0) / 2
+        relevance = relevance + fused @ relevance
+
+    with record(differentiable=True) as trace:
+        logits = double(X)
+    found = relevance_maps(trace, logits[0, target])
+    torch.testing.assert_close(found.double(), relevance, atol=1e-6, rtol=1e-5)
+    assert (relevance - torch.eye(5)).max() > 1e-3  # there is something to find
+
+
+def test_relevance_needs_a_graph_and_one_picture(model: ViT, picture: torch.Tensor) -> None:
+    for differentiable, pictures, gradients, message in (
+        (False, 1, True, "'encoder.0.self': expected a call recorded by record"),
+        (True, 1, False, "expected a call recorded by"),
+        (True, 2, True, "expected a batch of one, got 2"),
+    ):
+        with torch.set_grad_enabled(gradients), record(differentiable=differentiable) as trace:
+            logits = model(picture.expand(pictures, -1, -1, -1))
+        with pytest.raises(ValueError, match=message):
+            relevance_maps(trace, logits[0, 0])

@@ -1,7 +1,5 @@
 """Contract of every measure of heads in the register, and roles of heads, by hand and against chance."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -11,14 +9,13 @@ from hypothesis import strategies as st
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_weights import rule
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.maps.fingerprints import measure_layer, measure_maps
+from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
-from viz_core.maps.measures import Patches, diagonal_mass, induction_mass, key_mass, offset_mass
-from viz_core.maps.register import COLUMNS, MEASURES, OFFSETS, ROLES, RoleTargets, beyond_chance, role_masses
+from viz_core.maps.measures import diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.maps.register import COLUMNS, MEASURES, ROLES, RoleTargets, beyond_chance, role_masses
 from viz_core.trace import AttentionCall, record, record_weights
 from viz_core.view.components import view_words
 from viz_core.view.payload import View, encode_view
-from viz_core.view.requests import GroupRequest, MapRequest, MeasuresRequest
 from viz_core.view.state import ViewState
 
 TOKENS = ["[CLS]", "The", "cat", ",", "the", "dog", ".", "[SEP]"]
@@ -60,13 +57,6 @@ def test_special_tokens_are_no_words() -> None:
     assert named(role_masses(separator, targets))["same-word"] == [0.0]
 
 
-def test_offsets_are_measured_as_far_as_the_text_goes() -> None:
-    weights = torch.eye(3).roll(2, dims=1)[None]  # 0 looks at 2, 1 at 0, 2 at 1
-    found = role_masses(weights, RoleTargets.of([*"abc"], [*"abc"], on_itself=True))[0, : len(OFFSETS)]
-    assert found[6:11].tolist() == [0.0, 1.0, 0.0, 0.0, 1.0]  # offsets -2 to 2
-    assert found.isnan().nonzero().flatten().tolist() == [*range(6), *range(11, 17)]
-
-
 def test_in_a_causal_map_no_role_asks_for_the_future() -> None:
     tokens = ["a", "b", "a"]
     causal, both = (RoleTargets.of(tokens, tokens, on_itself=True, causal=each) for each in (True, False))
@@ -97,7 +87,6 @@ def test_chance_is_taken_off() -> None:
     assert beyond_chance(1.0, 1.0) == 0.0, "where nothing else can be done, nothing was done"
 
 
-LANGUAGES = ("en", "pt-BR", "zh-TW")
 COMPUTED = [measure for measure in MEASURES.values() if measure.sums is not None]
 INFOS = (
     MapInfo(12, 12, on_itself=True, separators=(0, 11)),
@@ -139,9 +128,7 @@ def test_the_example_worked_by_hand(measure: Measure, height: int) -> None:
 @computed
 @settings(max_examples=25)
 @given(seed=st.integers(0, 2**31), sharpness=st.sampled_from([0.0, 1.0, 8.0, 200.0]), height=st.integers(1, 12))
-def test_blocks_give_the_value_of_the_whole_map_within_its_range(
-    measure: Measure, seed: int, sharpness: float, height: int
-) -> None:
+def test_blocks_give_the_value_of_the_whole_map_within_its_range(measure, seed, sharpness, height):
     generator = torch.Generator().manual_seed(seed)
     infos = [info for info in INFOS if measure.fits(info)]
     assert infos, "add maps to which it applies"
@@ -151,51 +138,6 @@ def test_blocks_give_the_value_of_the_whole_map_within_its_range(
         whole = value_of(measure, weights, info, info.num_queries)
         assert value_of(measure, weights, info, height) == pytest.approx(whole, abs=1e-5)
         assert 0 <= whole <= measure.maximum(info) + 1e-5
-
-
-@computed
-@pytest.mark.parametrize("info", [info for info in INFOS if not info.signed], ids=str)
-def test_fingerprints_hold_it_where_it_applies(
-    measure: Measure, info: MapInfo, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", 2 * info.num_keys)
-    weights = torch.randn(3, info.num_queries, info.num_keys, generator=torch.Generator().manual_seed(5)).softmax(-1)
-    with record() as trace:
-        record_weights(weights[None], "encoder.0.self")
-    layer = measure_layer(
-        trace["encoder.0.self"], on_itself=info.on_itself, separators=info.separators, patches=info.patches
-    )
-    for own, fingerprint in zip(weights, layer.fingerprints, strict=True):
-        assert (measure.name in fingerprint) == measure.fits(info)
-        if measure.fits(info):
-            expected = value_of(measure, own, info, info.num_queries)
-            assert fingerprint[measure.name] == pytest.approx(expected, abs=1e-5)
-
-
-@computed
-@pytest.mark.parametrize("kind", ["cross", "self"])
-def test_the_payload_has_the_value_with_unit_and_range(measure: Measure, kind: str) -> None:
-    group = make_group(6, 6, kind, key_tokens=("a", "b", "c", "d", "e", "</s>"))
-    combined = MapRequest(((0, 0), (1, 2)))
-    wants = [GroupRequest(0, kind, MeasuresRequest(combined))]
-    header = decode_view(encode_view(View([group], view_words()), ViewState(kind, 0, 0), wants=wants)).header
-    described = {each["name"]: each for each in header["base"]["groups"][0][0]["measures"]}
-    assert (measure.name in described) == measure.fits(group.map_info)
-    if not measure.fits(group.map_info):
-        return
-    assert described[measure.name] == {
-        "name": measure.name,
-        "unit": measure.unit,
-        "maximum": measure.maximum(group.map_info),
-    }
-    sent = {part["name"]: part.get("measures") for part in header["parts"]}
-    for layer, call in enumerate(group.calls):
-        for head, weights in enumerate(call.weights()[0]):
-            expected = value_of(measure, weights, group.map_info, 6)
-            assert sent[f"picture 0 {kind} {layer}"][head][measure.name] == pytest.approx(expected, abs=2e-6)
-    mean = (group.calls[0].weights(head=0)[0] + group.calls[1].weights(head=2)[0]) / 2
-    expected = value_of(measure, mean, group.map_info, 6)
-    assert sent[str(wants[0])][measure.name] == pytest.approx(expected, abs=2e-6)
 
 
 def test_a_hybrid_has_measures_of_shares_for_layers_with_a_softmax_and_others_for_signed_ones() -> None:
@@ -218,22 +160,3 @@ def test_a_hybrid_has_measures_of_shares_for_layers_with_a_softmax_and_others_fo
         assert print_["memory"] == pytest.approx(float((sizes * lengths).sum() / 9), abs=1e-5)
         assert print_["negative"] == pytest.approx(float(sizes[weights[head] < 0].sum() / 9), abs=1e-5)
         assert print_["decay"] == pytest.approx(float(source.log_decay[1, head].mean().exp()), abs=1e-5)
-    both = group.maps.measures(MapRequest(((0, 0), (1, 0))))
-    assert {*both} == {"memory", "negative"}, "several heads together have no gates"
-
-
-def test_constant_decay_has_a_memory_of_one_over_one_minus_it() -> None:
-    distances = (torch.arange(400)[:, None] - torch.arange(400)).float()
-    weights = (0.8 ** distances.abs()).tril()
-    (fingerprint,) = measure_maps(weights[None, 200:], MapInfo(200, 400, signed=True))
-    assert fingerprint == {"negative": 0}
-    last = MapBlock(weights[None, 200:], 200, MapInfo(400, 400, signed=True))
-    sums = MEASURES["memory"].sums
-    assert sums is not None
-    assert float(sums(last)[0]) / 200 == pytest.approx(5.0, abs=1e-3)
-
-
-def test_of_the_maximum_of_several_heads_only_what_needs_no_distribution() -> None:
-    info = replace(INFOS[2], rows_sum_to_one=False)
-    (fingerprint,) = measure_maps(torch.rand(1, 7, 12), info)
-    assert set(fingerprint) == {"first", "separator"}

@@ -7,14 +7,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from viz_core.models import (
-    AddNorm,
-    EncoderDecoder,
-    TransformerDecoder,
-    TransformerEncoder,
-    TransformerEncoderBlock,
-    share_embeddings,
-)
+from viz_core.models import AddNorm, EncoderDecoder, TransformerDecoder, TransformerEncoder
 from viz_core.trace import record
 
 VOCAB, WIDTH, FFN, HEADS, BLOCKS = 19, 12, 20, 3, 2
@@ -132,38 +125,6 @@ def test_whole_model_equals_the_equations(use_bias: bool, lengths: list[int] | N
     assert reference.state.used == set(model.state_dict()), "the book's classes have these names and no others"
 
 
-def test_encoder_accepts_a_length_for_each_query() -> None:
-    block = TransformerEncoderBlock(WIDTH, FFN, HEADS, 0.0).eval()
-    X = torch.randn(1, 4, WIDTH)
-    changed = X.clone()
-    changed[:, 3] += 1
-    steps = torch.arange(1, 5)[None]
-    torch.testing.assert_close(block(X, steps)[:, :3], block(changed, steps)[:, :3])
-
-
-def test_one_matrix_for_all_embeddings() -> None:
-    encoder, decoder = TransformerEncoder(500, 64, 8, 2, 1, 0.0), TransformerDecoder(500, 64, 8, 2, 1, 0.0)
-    model = share_embeddings(EncoderDecoder(encoder, decoder))
-    assert encoder.embedding.weight is decoder.embedding.weight is decoder.dense.weight
-    assert encoder.embedding.weight.std().item() == pytest.approx(64**-0.5, rel=0.02)
-    names = [name for name, _ in model.named_parameters()]
-    assert "encoder.embedding.weight" in names
-    assert "decoder.embedding.weight" not in names
-    assert "decoder.dense.weight" not in names
-    assert "decoder.dense.bias" in names
-
-
-def test_hidden_states_come_before_the_output_layer() -> None:
-    model = random_model()
-    source, target, lengths = random_ids(2, 5), random_ids(2, 3), torch.tensor([5, 2])
-    hidden = model.hidden(source, target, lengths)
-    dense = model.decoder.dense
-    torch.testing.assert_close(hidden @ dense.weight.T + dense.bias, model(source, target, lengths))
-    states, state = model.decoder.hidden(target, model.decoder.init_state(model.encoder(source, lengths), lengths))
-    assert torch.equal(states, hidden)
-    assert state.num_steps == 3
-
-
 def copy_attention(ours: nn.Module, theirs: nn.MultiheadAttention) -> None:
     """Queries, keys, values and output; biases that ours has not are zeros."""
     projections = [ours.get_submodule(name) for name in ("W_q", "W_k", "W_v", "W_o")]
@@ -199,19 +160,6 @@ def test_no_step_sees_a_later_one(training: bool) -> None:
         assert trace[f"decoder.{i}.self"].weights().triu(1).abs().max() == 0
 
 
-def test_a_state_is_not_changed_by_the_steps_taken_from_it() -> None:
-    model = random_model()
-    state = model.decoder.init_state(model.encoder(random_ids(2, 5)))
-    _, first = model.decoder(random_ids(2, 2), state)
-    copies = [t.clone() for cache in first.caches for pair in cache for t in pair]
-    one, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
-    model.decoder(torch.ones(2, 3, dtype=torch.long), first)
-    again, _ = model.decoder(torch.zeros(2, 1, dtype=torch.long), first)
-    assert state.caches == (None, None)
-    assert torch.equal(one, again)
-    assert all(torch.equal(a, b) for a, b in zip(copies, [t for c in first.caches for p in c for t in p], strict=True))
-
-
 @pytest.mark.parametrize("with_lengths", [False, True])
 def test_select_keeps_and_repeats_rows(with_lengths: bool) -> None:
     model = random_model()
@@ -234,9 +182,3 @@ def test_add_norm_drops_the_branch_and_not_the_residual() -> None:
     layer, X = AddNorm(4, 0.5), torch.randn(100, 4)
     torch.testing.assert_close(layer(X, torch.zeros(100, 4)), nn.functional.layer_norm(X, (4,)))
     assert not torch.equal(layer(X, X), layer(X, X))
-
-
-def test_add_norm_takes_the_books_list_of_sizes() -> None:
-    X = torch.randn(2, 3, 4)
-    layer = AddNorm([3, 4], 0.5).eval()
-    torch.testing.assert_close(layer(X, X), nn.functional.layer_norm(2 * X, (3, 4)))

@@ -47,21 +47,6 @@ def test_a_loaded_model_is_what_was_stored(translator: Translator, checkpoints: 
     assert translator.device == torch.device("cpu")
 
 
-def test_available_reads_the_cards_and_leaves_out_the_broken(folder: Path) -> None:
-    (card,) = available(folder)
-    assert (card.name, card.title, card.task) == (NAME, "A tiny Transformer", "translation")
-    assert card.licence == "none"
-    assert set(card.scores) == {"bleu_greedy", "bleu_beam_4", "bleu_lower_case"}
-    assert card.text.startswith("# A tiny Transformer")
-    shutil.copytree(folder / NAME, folder / "a-broken-one")
-    (folder / "a-broken-one" / "config.json").write_text("{", encoding="utf-8")
-    (folder / "an-empty-one").mkdir()
-    (folder / NAME / "card.md").unlink()
-    (card,) = available(folder)
-    assert (card.name, card.text) == (NAME, "")
-    assert available(folder / "nowhere") == ()
-
-
 @pytest.mark.attack("shipped files")
 @pytest.mark.parametrize("name", ["", ".", "..", "nothing", "../checkpoints/tiny-en-fr", "tiny-en-fr/", "/etc", "a\0b"])
 def test_only_names_of_models_that_ship(folder: Path, name: str) -> None:
@@ -69,18 +54,6 @@ def test_only_names_of_models_that_ship(folder: Path, name: str) -> None:
     shutil.copy(folder / NAME / "config.json", folder.parent / "config.json")
     with pytest.raises(CheckpointError, match="There is no model .*; those that ship: tiny-en-fr."):
         load(name, device="cpu", folder=folder)
-
-
-@pytest.mark.attack("shipped files")
-@pytest.mark.parametrize("keep", [0, -1])
-def test_a_truncated_checkpoint_says_so(folder: Path, keep: int) -> None:
-    path = folder / NAME / "model.safetensors"
-    path.write_bytes(path.read_bytes()[:keep])
-    with pytest.raises(CheckpointError, match=r"its SHA-256 differs\): it may be cut short or altered. Fetch it again"):
-        load(NAME, device="cpu", folder=folder)
-    edit_config(folder, sha256=None)  # also without a digest to compare
-    with pytest.raises(CheckpointError, match=r"model.safetensors cannot be read, it may be cut short"):
-        load(NAME, device="cpu", folder=folder)
 
 
 FILES = ("model.safetensors", "config.json", "tokenizer.json", "card.md", "training.json")
@@ -141,17 +114,6 @@ def test_a_pickle_is_refused_and_never_run(folder: Path) -> None:
     assert not mark.exists()
 
 
-def test_an_absent_device_is_a_clear_error(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
-    with pytest.raises(ValueError, match="device='cuda' is not on this machine; it has"):
-        load(NAME, device="cuda", folder=checkpoints)
-    monkeypatch.setenv("ATLAS_DEVICE", "cuda:7")
-    with pytest.raises(ValueError, match="ATLAS_DEVICE='cuda:7' is not on this machine; it has"):
-        load(NAME, folder=checkpoints)
-    monkeypatch.setenv("ATLAS_DEVICE", "cpu")
-    assert load(NAME, folder=checkpoints).device == torch.device("cpu")
-
-
 def reweighted(change: Callable[[dict[str, torch.Tensor]], None]) -> Callable[[Path], None]:
     """Other weights under a digest that fits them: only their names and shapes can give them away."""
 
@@ -193,11 +155,8 @@ def without_an_end(folder: Path) -> None:
 
 
 WEIGHT = "decoder.blks.block1.ffn.dense1.weight"
-CONFIGS = (b"", b"{", b"[]", b"null", b"{}", b'{"title": "no more"}', b"\xff\xfe\x00")
-WRONG_SIZES: list[dict[str, Any]] = [
-    *({"num_heads": 5}, {"num_heads": 0}, {"num_hiddens": -32}, {"num_hiddens": "wide"}, {"num_blks": None}),
-    *({"dropout": 3.0}, {"colour": "teal"}, {"architecture": "seq2seq"}),
-]
+CONFIGS = (b"", b"[]", b'{"title": "no more"}', b"\xff\xfe\x00")
+WRONG_SIZES: list[dict[str, Any]] = [{"num_heads": 5}, {"num_hiddens": "wide"}, {"num_blks": None}, {"colour": "teal"}]
 SPOILED: list[tuple[Callable[[Path], object], str]] = [
     (
         reweighted(lambda tensors: tensors.update({WEIGHT: tensors[WEIGHT].T.contiguous()})),
@@ -209,14 +168,8 @@ SPOILED: list[tuple[Callable[[Path], object], str]] = [
     ),
     *((written("config.json", each), "config.json of model 'tiny-en-fr' cannot be read") for each in CONFIGS),
     *((resized(**each), "config.json does not describe this architecture") for each in WRONG_SIZES),
-    *(
-        (
-            lambda folder, model=model: edit_config(folder, model=model),
-            "does not describe a known architecture, got None",
-        )
-        for model in (None, [], "transformer", 3)
-    ),
-    *((written("tokenizer.json", each), "tokenizer.json cannot be read") for each in (b"", b"{}", b"no", b"\xff\xfe")),
+    (lambda folder: edit_config(folder, model=[]), "does not describe a known architecture, got None"),
+    (written("tokenizer.json", b"{}"), "tokenizer.json cannot be read"),
     (of_another_model, r"tokenizer.json does not fit the model: expected \d+ tokens, got \d+"),
     (without_an_end, "tokenizer.json cannot be read: expected the tokenizer to have '<eos>'"),
 ]

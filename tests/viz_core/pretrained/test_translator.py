@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from viz_core.pretrained import TextError, Translator
 from viz_core.pretrained.tokenization import join_pieces
 from viz_core.pretrained.translation import likeliest_others, word_probabilities
-from viz_core.trace import Edit, intervene, off, record, uniform
+from viz_core.trace import Edit, intervene, off, uniform
 
 SENTENCE = "The cat is on the bed."
 
@@ -27,30 +27,14 @@ def test_tokens_and_maps_have_the_same_sides(translator: Translator, beam: int) 
     assert result.source_tokens[-1] == "<eos>"
     assert "".join(result.source_tokens[:-1]).replace("·", "") == SENTENCE.replace(" ", "")
     assert result.decoder_tokens == ("<bos>", *result.target_tokens[:-1])
-    assert result.trace.sites == (
-        "encoder.0.self",
-        "encoder.1.self",
-        "decoder.0.self",
-        "decoder.0.cross",
-        "decoder.1.self",
-        "decoder.1.cross",
-    )
+    names = "encoder.0.self encoder.1.self decoder.0.self decoder.0.cross decoder.1.self decoder.1.cross"
+    assert result.trace.sites == tuple(names.split())
     sides = {"encoder.self": (n, n), "decoder.self": (m, m), "decoder.cross": (m, n)}
     for call in result.trace:
         weights = call.weights()
         assert tuple(weights.shape) == (1, 4, *sides[f"{call.stack}.{call.kind}"])
         torch.testing.assert_close(weights.sum(-1), torch.ones(weights.shape[:-1]), atol=1e-5, rtol=0)
     assert result.trace["decoder.1.self"].weights().triu(1).max() == 0
-
-
-def test_the_trace_is_of_the_whole_translation_and_nothing_else(translator: Translator) -> None:
-    one, two = translator.translate("Go."), translator.translate(SENTENCE)
-    with torch.no_grad(), record() as again:
-        source = torch.tensor([one.source_ids])
-        translator.model(source, torch.tensor([[1, *one.target_ids[:-1]]]), torch.tensor([source.shape[1]]))
-    for call in one.trace:
-        assert torch.equal(call.weights(), again[call.site].weights())
-    assert one.trace["encoder.0.self"].num_keys != two.trace["encoder.0.self"].num_keys
 
 
 def with_ending(translator: Translator, bias: float) -> Translator:
@@ -70,12 +54,6 @@ def test_an_ended_translation_is_complete_and_a_cut_one_is_not(translator: Trans
     assert cut.text == translator.tokenizer.decode(list(cut.target_ids))
 
 
-def test_length_is_bounded_by_the_source(translator: Translator) -> None:
-    endless = with_ending(translator, -1e4)
-    result = endless.translate("Go.")
-    assert len(result.target_ids) == 2 * len(result.source_ids) + 20
-
-
 @pytest.mark.parametrize("text", ["The cat 😀", "The cat שלום", "\u202eThe cat\u202c猫"])
 def test_unknown_among_known_is_counted(translator: Translator, text: str) -> None:
     result = translator.translate(text, max_new_tokens=2)
@@ -84,15 +62,7 @@ def test_unknown_among_known_is_counted(translator: Translator, text: str) -> No
 
 
 @pytest.mark.parametrize(
-    "text",
-    [
-        "<b>The cat</b>",
-        "<script>alert('the cat')</script>",
-        "**The** `cat` [is](http://a.b) $x^2$ :red[on]",
-        "# The bed\n- the cat\n> the dog",
-        "the cat \x00\x1b[31m is \x07 red",
-        "<eos> the <pad> cat <bos>",
-    ],
+    "text", ["<script>alert('the cat')</script>", "the cat \x00\x1b[31m is \x07 red", "<eos> the <pad> cat <bos>"]
 )
 def test_markup_is_text_like_any_other(translator: Translator, text: str) -> None:
     result = translator.translate(text, max_new_tokens=3)
@@ -102,16 +72,8 @@ def test_markup_is_text_like_any_other(translator: Translator, text: str) -> Non
     assert result.trace["encoder.0.self"].num_keys == len(result.source_tokens)
 
 
-def test_texts_alone_are_those_of_the_recorded_translations(translator: Translator) -> None:
-    texts = ["Go.", "The cat is on the bed.", "I like coffee."]
-    assert translator.translate_texts(texts) == [one.text for one in translator.translate_all(texts)]
-    assert translator.translate_texts([]) == []
-
-
 @pytest.mark.parametrize(
-    "edits",
-    [{}, {"encoder.0.self": uniform(1)}, {"decoder.0.self": off(0), "decoder.1.cross": off(1)}],
-    ids=["no-edit", "uniform", "off"],
+    "edits", [{}, {"decoder.0.self": off(0), "decoder.1.cross": uniform(1)}], ids=["no edit", "edits"]
 )
 def test_texts_of_one_batch_have_the_maps_of_each_alone(translator: Translator, edits: dict[str, Edit]) -> None:
     texts = ["Go.", SENTENCE, "I like coffee, and the cat is on the bed with the red dog."]
@@ -197,29 +159,12 @@ def test_a_word_and_its_rivals_never_add_up_to_more_than_one(seed: int, starts: 
         assert [rival.probability for rival in word.rivals] == pytest.approx(sorted(every, reverse=True)[:5])
 
 
-def test_a_translations_words_are_those_of_its_own_pass(translator: Translator) -> None:
-    result = translator.translate("Where is the dog?", max_new_tokens=9)
-    total = sum(math.log(word.probability) for word in result.words)
-    assert total == pytest.approx(result.log_probability, abs=1e-4)
-    assert sum(len(word.tokens) for word in result.words) == len(result.target_ids)
-    assert len(result.words) == result.target_words[-1] + 1
-    assert all(len(word.rivals) == 5 for word in result.words)
-    assert not {"<pad>", "<bos>"} & {rival.text for word in result.words for rival in word.rivals}
-    logits = translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))[0]
-    first = logits[0].softmax(dim=-1)
-    first[[translator.special.pad, translator.special.bos, result.target_ids[0]]] = 0
-    assert max(rival.probability for rival in result.words[0].rivals) >= float(first.max()) - 1e-5
-
-
 @pytest.mark.parametrize(
     ("pieces", "text"),
     [
         (["▁ch", "at"], "chat"),
-        (["▁est", "▁là"], "est là"),
-        (["▁", "1", "2"], "12"),
         (["▁", "<0xC5>", "<0xBD>", "i"], "Ži"),
         (["<0xC5>"], "\ufffd"),
-        (["▁"], "·"),
         ([], "·"),
         (["<eos>"], "<eos>"),
     ],

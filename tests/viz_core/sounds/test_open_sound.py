@@ -2,7 +2,6 @@
 
 import io
 import struct
-import wave
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from hypothesis import strategies as st
 
 from tests.viz_core.hostile import bounded
 from viz_core.sounds.open_sound import SoundError, open_sound
-from viz_core.sounds.sound import PAUSE_SECONDS, RATE, TONE_SECONDS, TONES, Sound, tone_sequence
+from viz_core.sounds.sound import RATE
 
 PCM, FLOAT = 1, 3
 
@@ -154,28 +153,3 @@ def test_a_host_may_allow_less() -> None:
         open_sound(content, max_bytes=1049)
     with pytest.raises(SoundError, match="at most 0.25 s"):
         open_sound(content, max_seconds=0.25)
-
-
-def test_the_drawn_tones_are_where_they_are_said_to_be() -> None:
-    sound = tone_sequence()
-    assert sound.seconds == pytest.approx(5 * (TONE_SECONDS + PAUSE_SECONDS) + PAUSE_SECONDS)
-    for number, hertz in enumerate(TONES):
-        start = PAUSE_SECONDS + number * (TONE_SECONDS + PAUSE_SECONDS)
-        assert loudest(sound.part(start, start + TONE_SECONDS).samples) == pytest.approx(hertz, abs=4)
-        assert float(np.abs(sound.part(start + TONE_SECONDS + 0.01, start + 0.49).samples).max()) == 0
-
-
-def test_a_part_is_written_as_wav_and_read_again() -> None:
-    part = Sound(tone(seconds=1)[:, 0]).part(0.25, 0.5)
-    with wave.open(io.BytesIO(part.wav())) as file:
-        assert (file.getnchannels(), file.getframerate(), file.getnframes()) == (1, RATE, 4000)
-    assert np.allclose(open_sound(part.wav()).samples, part.samples, atol=1e-4)
-    assert len(part.part(9, 9).samples) == 1, "never nothing"
-
-
-@pytest.mark.parametrize("samples", [np.zeros((2, 2), np.float32), np.zeros(0, np.float32), np.zeros(4)])
-def test_what_is_no_row_of_samples_is_refused(samples: np.ndarray) -> None:
-    with pytest.raises(ValueError, match="expected a row of float32"):
-        Sound(samples)
-    with pytest.raises(ValueError, match="expected finite"):
-        Sound(np.array([np.nan], np.float32))

@@ -1,4 +1,4 @@
-"""Learned vectors and biases: loops, the papers' numbers and other implementations."""
+"""Sinusoids, rotations, learned vectors and biases: by hand, by loops, and against other implementations."""
 
 import math
 
@@ -6,21 +6,133 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import Tensor
 from transformers.models.bloom.modeling_bloom import build_alibi_tensor
+from transformers.models.llama.configuration_llama import LlamaConfig
+from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply_rotary_pos_emb
 from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5Attention
 
 from viz_core.positional import (
-    LearnedPositionalEmbedding,
+    PositionalEncoding,
     RelativePositionEmbedding2d,
     T5RelativeBias,
     alibi_slopes,
+    apply_rotary,
     clipped_offsets,
+    relative_projection,
     relative_to_absolute,
     relative_to_absolute_steps,
+    sinusoidal_table,
     t5_relative_position_bucket,
 )
 from viz_core.positional.kerple import KerpleLog
+
+
+def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
+    """One entry by its formula, with nothing of torch."""
+    phase = i * base ** (-(c - c % 2) / d)
+    return math.cos(phase) if c % 2 else math.sin(phase)
+
+
+@settings(max_examples=40)
+@given(n=st.integers(0, 12), d=st.integers(1, 13), base=st.sampled_from([1.0, 2.0, 100.0, 10000.0]))
+def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: float) -> None:
+    expected = torch.tensor([[entry(i, c, d, base) for c in range(d)] for i in range(n)], dtype=torch.float64)
+    torch.testing.assert_close(
+        sinusoidal_table(n, d, base, dtype=torch.float64), expected.reshape(n, d), atol=1e-13, rtol=0
+    )
+
+
+@pytest.mark.parametrize("d", [1, 7, 8])
+def test_encoding_adds_the_rows_from_its_offset(d: int) -> None:
+    encoding = PositionalEncoding(d, max_len=10)
+    X = torch.arange(2 * 3 * d, dtype=torch.float32).reshape(2, 3, d)
+    P = sinusoidal_table(10, d)
+    assert torch.equal(encoding(X), X + P[:3])
+    assert torch.equal(encoding(X, offset=7), X + P[7:])
+    assert encoding(X.half()).dtype == torch.float16
+
+
+even_widths = st.integers(1, 8).map(lambda pairs: 2 * pairs)
+offsets = st.one_of(st.integers(-1000, 1000), st.floats(-1000, 1000))
+
+
+def close(actual: Tensor, expected: Tensor, atol: float = 1e-11) -> None:
+    torch.testing.assert_close(actual, expected, atol=atol, rtol=0)
+
+
+def row(position: float, d: int) -> Tensor:
+    """A row of the table at any real position."""
+    phases = [position * 10000 ** (-2 * j / d) for j in range(d // 2)]
+    return torch.tensor([f(p) for p in phases for f in (math.sin, math.cos)], dtype=torch.float64)
+
+
+@settings(max_examples=40)
+@given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
+def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
+    close(relative_projection(offset, d) @ row(position, d), row(position + offset, d), atol=1e-10)
+
+
+rotary_widths = st.integers(1, 6).map(lambda pairs: 2 * pairs)
+places = st.one_of(st.integers(-500, 500), st.floats(-500, 500))
+
+
+def randn(*shape: int, seed: int = 0, dtype: torch.dtype = torch.float64) -> Tensor:
+    return torch.randn(*shape, dtype=dtype, generator=torch.Generator().manual_seed(seed))
+
+
+def by_complex_numbers(x: Tensor, positions: Tensor, base: float, interleaved: bool) -> Tensor:
+    """(a + bi) e^(i position omega), pair by pair."""
+    out, d = torch.empty_like(x), x.shape[-1]
+    for b in range(x.shape[0]):
+        for i in range(x.shape[2]):
+            position = (positions if positions.dim() == 1 else positions[b])[i].item()
+            for j in range(d // 2):
+                first, second = (2 * j, 2 * j + 1) if interleaved else (j, j + d // 2)
+                turn = complex(math.cos(position * base ** (-2 * j / d)), math.sin(position * base ** (-2 * j / d)))
+                for h in range(x.shape[1]):
+                    z = complex(x[b, h, i, first].item(), x[b, h, i, second].item()) * turn
+                    out[b, h, i, first], out[b, h, i, second] = z.real, z.imag
+    return out
+
+
+@settings(max_examples=30)
+@given(
+    heads=st.integers(1, 3),
+    positions=st.lists(places, min_size=1, max_size=4),
+    d=rotary_widths,
+    base=st.sampled_from([1.0, 100.0, 10000.0]),
+    interleaved=st.booleans(),
+    seed=st.integers(0, 99),
+)
+def test_by_complex_numbers(heads, positions, d, base, interleaved, seed):
+    where = torch.tensor(positions, dtype=torch.float64)
+    x = randn(2, heads, len(positions), d, seed=seed)
+    expected = by_complex_numbers(x, where, base, interleaved)
+    torch.testing.assert_close(apply_rotary(x, where, base, interleaved), expected, atol=1e-11, rtol=0)
+
+
+@pytest.mark.parametrize("theta", [10000.0, 500000.0])
+def test_half_split_is_llama(theta: float) -> None:
+    config = LlamaConfig(
+        hidden_size=32, num_attention_heads=4, head_dim=8, rope_parameters={"rope_type": "default", "rope_theta": theta}
+    )
+    q, k = randn(2, 4, 10, 8, dtype=torch.float32), randn(2, 2, 10, 8, seed=1, dtype=torch.float32)
+    positions = torch.stack([torch.arange(10), torch.arange(50, 60)])
+    theirs = apply_rotary_pos_emb(q, k, *LlamaRotaryEmbedding(config)(q, positions))
+    for x, expected in zip((q, k), theirs, strict=True):
+        torch.testing.assert_close(apply_rotary(x, positions, theta, interleaved=False), expected, atol=2e-5, rtol=0)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
+def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
+    x, positions = randn(1, 2, 3, 8).to(dtype), torch.tensor([0, 2049, 100_000])
+    out = apply_rotary(x, positions)
+    assert out.dtype == dtype
+    exact = by_complex_numbers(x.double(), positions, 10000.0, interleaved=True)
+    eps = torch.finfo(dtype).eps
+    torch.testing.assert_close(out.double(), exact, atol=4 * eps if dtype == torch.float32 else 1e-6, rtol=eps)
 
 
 def test_steps_by_hand() -> None:
@@ -50,16 +162,6 @@ def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
 @given(n=st.integers(1, 9), k=st.integers(0, 12))
 def test_clipping_by_loops(n: int, k: int) -> None:
     assert clipped_offsets(n, k).tolist() == [[min(max(j - i, -k), k) + k for j in range(n)] for i in range(n)]
-
-
-@pytest.mark.parametrize(("n", "offset"), [(1, 0), (1, 6), (5, 0), (5, 2), (7, 0)])
-def test_adds_one_row_to_each_position(n: int, offset: int) -> None:
-    embedding = LearnedPositionalEmbedding(7, 3)
-    X = torch.randn(2, n, 3)
-    out = embedding(X, offset)
-    for b in range(2):
-        for i in range(n):
-            assert torch.equal(out[b, i], X[b, i] + embedding.weight[offset + i])
 
 
 @settings(max_examples=40)
@@ -113,12 +215,6 @@ def test_the_penalty_by_loops(num_queries: int, num_keys: int) -> None:
             for j in range(num_keys):
                 distance = abs(j - (num_keys - num_queries + i))
                 assert float(bias[0, h, i, j]) == pytest.approx(-r1 * math.log(1 + r2 * distance), abs=1e-5)
-
-
-def test_it_starts_in_the_authors_range() -> None:
-    scheme = KerpleLog(1000)
-    assert 0.0099 <= scheme.log_r1.exp().min() < scheme.log_r1.exp().max() <= 2.0001
-    assert 0.0099 <= scheme.log_r2.exp().min() < scheme.log_r2.exp().max() <= 1.0001
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])

@@ -1,11 +1,12 @@
-"""Stacks with positions within attention, grouped queries, windows, soft caps, and norms first."""
+"""Stacks with other options than the book's, the ViT written out, and the steps of an encoder."""
 
-from collections.abc import Callable
+import math
 from typing import Any
 
 import pytest
 import torch
-from torch import nn
+import torch.nn.functional as F
+from torch import Tensor, nn
 
 from tests.viz_core.models.test_transformer import (
     BLOCKS,
@@ -25,10 +26,12 @@ from viz_core.models import (
     TransformerDecoder,
     TransformerDecoderBlock,
     TransformerEncoder,
-    ViT,
     ViTBlock,
 )
+from viz_core.models.anatomy import encoder_steps, step_names
+from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.transformer_decoder import DecoderState
+from viz_core.models.vit import ViT
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,
@@ -103,41 +106,6 @@ def test_the_option_makes_a_difference(name: str) -> None:
     assert not torch.allclose(changed(ids), plain(ids), atol=1e-2)
 
 
-def test_without_positions_an_encoder_sees_a_bag_of_words() -> None:
-    encoder, ids = model(positions=PositionScheme).encoder, random_ids(1, 5)
-    torch.testing.assert_close(encoder(ids).flip(1), encoder(ids.flip(1)), atol=1e-5, rtol=0)
-
-
-def test_a_scheme_within_takes_the_place_of_sinusoids() -> None:
-    encoder = TransformerEncoder(*SIZES, 0.5, options=BlockOptions(positions=Rotary()))
-    ids = random_ids(1, 1200)  # longer than any table
-    assert encoder.eval()(ids).shape == (1, 1200, WIDTH)
-    embedded = encoder.embed(ids)
-    assert torch.equal(encoder.pos_encoding(embedded, offset=3), embedded)
-    assert (encoder.train().pos_encoding(embedded) == 0).float().mean() > 0.4
-
-
-@pytest.mark.parametrize("stack", [TransformerEncoder, TransformerDecoder])
-def test_shared_tables_and_tables_of_their_own(stack: Callable[..., nn.Module]) -> None:
-    def count(built: nn.Module) -> int:
-        return sum(p.numel() for name, p in built.named_parameters() if "positions" in name)
-
-    assert count(stack(*SIZES, 0.0, options=BlockOptions(positions=T5RelativeBias(HEADS, 8, 6)))) == 8 * HEADS
-    assert (
-        count(stack(*SIZES, 0.0, options=BlockOptions(positions=lambda: T5RelativeBias(HEADS, 8, 6))))
-        == BLOCKS * 8 * HEADS
-    )
-
-
-def test_the_other_line_of_words_has_no_positions_and_no_window() -> None:
-    options = {"positions": ALiBi(), "window": 1, "softcap": 2.0, "num_key_heads": 1}
-    block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.0, options=BlockOptions(**options))
-    assert type(block.attention2.positions) is PositionScheme
-    assert (block.attention2.window, block.attention1.window) == (None, 1)
-    assert block.attention2.softcap == 2.0
-    assert block.attention2.W_k.out_features == WIDTH // HEADS
-
-
 def test_norm_first_decoder_block_equals_torchs_layer() -> None:
     block = TransformerDecoderBlock(WIDTH, FFN, HEADS, 0.1, options=BlockOptions(norm_first=True))
     shaken(block)
@@ -181,37 +149,6 @@ def test_a_padded_prompt_is_masked_at_every_step() -> None:
     torch.testing.assert_close(step[:, 0], alone[:, -1], atol=1e-5, rtol=0)
 
 
-VIT: dict[str, Any] = {
-    "img_size": 12,
-    "patch_size": 4,
-    "num_hiddens": 16,
-    "mlp_num_hiddens": 24,
-    "num_heads": 2,
-    "num_blks": 2,
-    "emb_dropout": 0.0,
-    "blk_dropout": 0.0,
-}
-
-
-def test_a_vision_transformer_with_options() -> None:
-    plain = ViT(**VIT).eval()
-    shaken(plain)
-    X = torch.randn(2, 3, 12, 12)
-    for options in ({"positions": Rotary()}, {"positions": ALiBi}, {"window": 2}, {"softcap": 0.2}):
-        changed = ViT(**VIT, options=BlockOptions(**options)).eval()
-        changed.load_state_dict(plain.state_dict(), strict=True)
-        assert not torch.allclose(changed(X), plain(X), atol=1e-3)
-    grouped = ViT(**VIT, options=BlockOptions(num_key_heads=1))
-    with record() as trace:
-        grouped(X)
-    assert (trace["encoder.1.self"].num_heads, trace["encoder.1.self"].num_keys) == (2, 10)
-    alone = torch.eye(10, dtype=torch.bool)[None, None]
-    bias = torch.zeros(10, 10).masked_fill(~alone[0, 0], -torch.inf)[None, None]
-    torch.testing.assert_close(plain(X, mask=alone), plain(X, bias=bias))
-    # No token sees another, so the class token's answer is one for all pictures.
-    torch.testing.assert_close(plain(X, mask=alone)[0], plain(X, mask=alone)[1])
-
-
 def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
     block = ViTBlock(16, 16, 24, 2, 0.0, options=BlockOptions(norm_first=False))
     shaken(block)
@@ -224,3 +161,81 @@ def test_a_vision_block_with_norms_last_equals_torchs_layer() -> None:
     theirs.norm2.load_state_dict(block.ln2.state_dict())
     X = torch.randn(2, 5, 16)
     torch.testing.assert_close(block.eval()(X), theirs(X), atol=2e-5, rtol=0)
+
+
+def by_formula(state: dict[str, Tensor], X: Tensor) -> Tensor:
+    """Logits from a state dict with the names of the book's classes: pre-norm blocks of two heads, 8 wide."""
+    used = set()
+
+    def affine(name: str, x: Tensor) -> Tensor:
+        used.update({f"{name}.weight", f"{name}.bias"} & set(state))
+        return F.linear(x, state[f"{name}.weight"], state.get(f"{name}.bias"))
+
+    def norm(name: str, x: Tensor) -> Tensor:
+        used.update({f"{name}.weight", f"{name}.bias"})
+        return F.layer_norm(x, (16,), state[f"{name}.weight"], state[f"{name}.bias"])
+
+    filters = state["patch_embedding.conv.weight"], state["patch_embedding.conv.bias"]
+    patches = F.conv2d(X, *filters, stride=4).flatten(2).mT
+    H = torch.cat([state["cls_token"].expand(len(X), -1, -1), patches], dim=1) + state["pos_embedding"]
+    for block in ("blks.0.", "blks.1."):
+        Z = norm(f"{block}ln1", H)
+        q, k, v = (
+            affine(f"{block}attention.{W}", Z).unflatten(-1, (2, 8)).transpose(1, 2) for W in ("W_q", "W_k", "W_v")
+        )
+        heads = (q @ k.mT / 8**0.5).softmax(dim=-1) @ v
+        H = H + affine(f"{block}attention.W_o", heads.transpose(1, 2).flatten(2))
+        H = H + affine(f"{block}mlp.dense2", F.gelu(affine(f"{block}mlp.dense1", norm(f"{block}ln2", H))))
+    logits = affine("head.1", norm("head.0", H[:, 0]))
+    others = {"cls_token", "pos_embedding", "patch_embedding.conv.weight", "patch_embedding.conv.bias"}
+    assert used | others == set(state), "the book's classes have these parameters and no others"
+    return logits
+
+
+@pytest.mark.parametrize(("use_bias", "channels"), [(False, 3), (True, 1)])
+def test_a_state_dict_of_the_books_classes_loads_and_answers_alike(use_bias: bool, channels: int) -> None:
+    ours = ViT(12, 4, 16, 24, 2, 2, 0.1, 0.1, use_bias=use_bias, num_channels=channels).eval()
+    with torch.no_grad():
+        for parameter in ours.parameters():
+            parameter.add_(0.1 * torch.randn_like(parameter))  # no zeros and ones that would hide a mix-up
+    X = torch.randn(3, channels, 12, 12)
+    torch.testing.assert_close(ours(X), by_formula(ours.state_dict(), X), atol=2e-6, rtol=1e-5)
+
+
+def test_interpolated_positions_keep_the_class_token_and_every_point_both_grids_share() -> None:
+    """On a grid three times as fine, the middle of each three by three lies where a learned position does."""
+    table = torch.randn(1, 12, 5)
+    positions = torch.cat((torch.full((1, 1, 5), 9.0), table), dim=1)
+    found = interpolate_positions(positions, (4, 3), (12, 9))
+    assert found.shape == (1, 109, 5)
+    assert torch.equal(found[:, 0], positions[:, 0])
+    middles = found[0, 1:].reshape(12, 9, 5)[1::3, 1::3]
+    torch.testing.assert_close(middles, table.reshape(4, 3, 5), atol=1e-6, rtol=0)
+    level = interpolate_positions(torch.full((1, 13, 5), 2.5), (4, 3), (7, 2))
+    torch.testing.assert_close(level, torch.full((1, 15, 5), 2.5))
+    assert interpolate_positions(positions, (4, 3), (4, 3)) is positions
+
+
+@pytest.mark.parametrize("lengths", [None, [5, 2]])
+def test_steps_are_the_way_through_the_encoder(lengths: list[int] | None) -> None:
+    encoder = TransformerEncoder(*SIZES, 0.4).eval()
+    ids = random_ids(2, 5)
+    valid_lens = None if lengths is None else torch.tensor(lengths)
+    seen: dict[str, torch.Tensor] = {}
+    for i, block in enumerate(encoder.blocks):
+        for part in ("attention", "addnorm1", "ffn", "addnorm2"):
+            module = block.get_submodule(part)
+            module.register_forward_hook(lambda _, __, output, key=f"{part}{i}": seen.update({key: output}))
+    steps = encoder_steps(encoder, ids, valid_lens)
+    seen.clear()
+    output = encoder(ids, valid_lens)  # what the encoder computes when it runs by itself
+    parts = ["attention", "addnorm1", "ffn", "addnorm2"]
+    names = [("embedding", None), ("scaled", None), ("positioned", None), *((p, i) for i in range(2) for p in parts)]
+    assert [(step.name, step.block) for step in steps] == list(step_names(encoder)) == names
+    embedded, scaled, positioned = (step.output for step in steps[:3])
+    assert torch.equal(embedded, encoder.embedding.weight[ids])
+    torch.testing.assert_close(scaled, embedded * math.sqrt(WIDTH))
+    torch.testing.assert_close(positioned, scaled + encoder.pos_encoding.P[:, :5])
+    for step in steps[3:]:
+        torch.testing.assert_close(step.output, seen[f"{step.name}{step.block}"])
+    torch.testing.assert_close(steps[-1].output, output)

@@ -1,4 +1,4 @@
-"""Properties of the sinusoidal table, and the relative projection's proof, step by step."""
+"""Sinusoidal tables, the relative projection step by step, and position schemes, against loops."""
 
 import math
 
@@ -7,6 +7,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from viz_core.lessons.position_embeddings.order import SharedLayer, offset_spread, order_changes
+from viz_core.lessons.position_embeddings.scheme_parts import rotary_products, rotary_shift_residual
 from viz_core.lessons.relative_projection import (
     composition_residual,
     projection_residual,
@@ -15,19 +17,12 @@ from viz_core.lessons.relative_projection import (
     rounding_bound,
     transpose_residual,
 )
-from viz_core.lessons.sinusoidal_encoding import (
-    binary_code,
-    doubling_columns,
-    expected_squared_norms,
-    largest_step,
-    nearest_rows,
-    norm_error,
-    offset_error,
-    paired,
-    wavelength_error,
-    wavelengths,
-)
-from viz_core.positional import sinusoidal_table
+from viz_core.lessons.sinusoidal_encoding import nearest_rows, norm_error, offset_error, paired, wavelength_error
+from viz_core.positional import apply_rotary, sinusoidal_table
+from viz_core.positional.entry import SchemeEntry, SchemeSizes
+from viz_core.positional.register import SCHEMES
+from viz_core.positional.t5 import t5_bucket_ranges
+from viz_core.pretrained.token_vectors import shuffled_order
 
 TYPES = (torch.float64, torch.float32, torch.bfloat16, torch.float16)
 even_widths = st.integers(1, 12).map(lambda pairs: 2 * pairs)
@@ -98,14 +93,6 @@ def test_all_claims_hold_for_every_table(size: tuple[int, int, float]) -> None:
     assert nearest_rows(P).distance > 1e-6
 
 
-def test_a_lone_sine_breaks_similarity_by_offset_and_the_error_says_so() -> None:
-    """d = 3: sin(i w) sin(j w) is between -1 and 1, and 0 with position 0."""
-    P = table(2000, 3)
-    assert offset_error(paired(P)) < 1e-10
-    assert offset_error(P) == pytest.approx(1.0, abs=0.01)
-    assert offset_error(table(2000, 4)) < 1e-10
-
-
 def test_broken_tables_fail_their_claims() -> None:
     P = table(60, 32)
     wrong_cell = P.clone()
@@ -119,41 +106,41 @@ def test_broken_tables_fail_their_claims() -> None:
     assert offset_error(learned) > 0.1
 
 
-def test_squared_norms_and_steps_by_hand() -> None:
-    assert expected_squared_norms(3, 32).tolist() == [16, 16, 16]
-    lone = [1 + math.sin(i * 10000 ** (-2 / 3)) ** 2 for i in range(3)]  # width 3: one pair and a lone sine
-    assert expected_squared_norms(3, 3).tolist() == pytest.approx(lone)
-    assert largest_step(torch.tensor([[0.0, 5.0], [1.0, 4.5], [-1.0, 4.0]]), [0, 1]) == 2
+@settings(max_examples=8)
+@given(n=st.integers(2, 12), heads=st.sampled_from([1, 2, 4]), seed=st.integers(0, 99))
+def test_order_matters_with_every_scheme_and_without_positions_it_does_not(n: int, heads: int, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    s = SharedLayer(torch.randn(n, 32, generator=generator), SchemeSizes(n, 32, heads, 1, n), seed=seed)
+    order = shuffled_order([str(i) for i in range(n)], seed)
+    for scheme in SCHEMES:
+        change = order_changes(scheme, s, order).max()
+        ordered = bool((order != torch.arange(n)).any()) and scheme.depends_on != "nothing"
+        backwards = scheme.depends_on == "distance" and torch.equal(order, torch.arange(n).flip(0))
+        assert change > 1e-3 if ordered and not backwards else change < 1e-5, scheme.name
 
 
-@settings(max_examples=40)
-@given(sizes)
-def test_offset_error_is_that_of_a_double_loop(size: tuple[int, int, float]) -> None:
-    n, d, base = size
-    P = table(n, d, base)
-    P[n // 2] *= 1.5  # so that there is an error to find
-    worst = max(abs(float(P[i] @ P[j] - P[0] @ P[abs(i - j)])) for i in range(n) for j in range(n))
-    assert offset_error(P) == pytest.approx(worst, rel=1e-9)
+@pytest.mark.parametrize("scheme", SCHEMES, ids=lambda scheme: scheme.name)
+def test_an_offset_has_one_score_where_positions_count_by_offset_alone(scheme: SchemeEntry) -> None:
+    s = SharedLayer(torch.randn(9, 32), SchemeSizes(9, 32, 2, 1, 9)).one_word()
+    spread = offset_spread(s.scores(scheme))
+    assert spread > 0.1 if scheme.depends_on == "position" else spread < 1e-5  # a grid of one row is a line
 
 
-def test_binary_code_is_the_books_from_the_lowest_bit() -> None:
-    words = ["".join(str(bit) for bit in row[::-1]) for row in binary_code(8).tolist()]
-    assert words == ["000", "001", "010", "011", "100", "101", "110", "111"]
-    assert binary_code(1).tolist() == [[0]]
-    assert binary_code(33).shape == (33, 6)
+def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
+    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
-@settings(max_examples=60)
-@given(d=st.integers(2, 300), base=st.sampled_from([1.0, 4.0, 100.0, 10000.0, 1e6]))
-def test_each_chosen_column_is_the_nearest_to_its_bit(d: int, base: float) -> None:
-    columns = doubling_columns(6, d, base)
-    chosen = [column for column in columns if column is not None]
-    assert columns[0] == 0
-    assert len(set(chosen)) == len(chosen)
-    for bit, column in enumerate(columns):
-        octave = [math.log2(float(length) / (2 * math.pi)) for length in wavelengths(d, base)[::2]]
-        if column is None:
-            assert all(abs(o - bit) >= 0.5 for o in octave)
-        else:
-            assert column % 2 == 0
-            assert abs(octave[column // 2] - bit) == pytest.approx(min(abs(o - bit) for o in octave))
+@settings(max_examples=30)
+@given(d=st.sampled_from([2, 4, 16, 64]), base=st.sampled_from([2.0, 100.0, 10000.0]), seed=st.integers(0, 999))
+def test_products_know_only_offsets(d: int, base: float, seed: int) -> None:
+    q, k = doubles(2, d, seed=seed)
+    offsets = torch.arange(-50, 51)
+    assert rotary_shift_residual(q, k, offsets, base) < 1e-9
+    one = rotary_products(q, k, torch.tensor([5]), base, start=3.0).item()
+    turned = [apply_rotary(x.reshape(1, 1, 1, d), torch.tensor([p]), base).flatten() for x, p in ((q, 3), (k, 8))]
+    assert one == pytest.approx((turned[0] @ turned[1]).item())
+
+
+def test_t5_ranges_as_published() -> None:
+    expected = [*((i, i, i) for i in range(8)), (8, 8, 11), (9, 12, 15), (10, 16, 22), (11, 23, 31), (12, 32, 45)]
+    assert t5_bucket_ranges() == (*expected, (13, 46, 63), (14, 64, 90), (15, 91, None))
