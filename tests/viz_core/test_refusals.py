@@ -20,14 +20,15 @@ from viz_core.attention.linear import delta_rule, gated_decay, linear_attention
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
 from viz_core.maps.alignments import alignment, token_starts, warping_path
 from viz_core.maps.contacts import fit_contacts
-from viz_core.maps.distance import Patches, mean_attention_distance
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.measures import (
+    Patches,
     attention_entropy,
     combine_heads,
     diagonal_mass,
     induction_mass,
     key_mass,
+    mean_attention_distance,
     query_information,
     target_mass,
     total_variation,
@@ -36,7 +37,7 @@ from viz_core.maps.register import RoleTargets, role_masses
 from viz_core.maps.rollout import attention_rollout, gradient_relevance
 from viz_core.maps.word_maps import merge_words
 from viz_core.models.decoding_step import begin_decoding
-from viz_core.models.patch_grid import interpolate_positions
+from viz_core.models.vit import interpolate_positions
 from viz_core.trace import attend, attention_weights, gate, knock_out, mean, off, pattern, record_weights
 
 HEAVY = ("torch", "transformers", "huggingface_hub", "numpy", "PIL", "plotly")

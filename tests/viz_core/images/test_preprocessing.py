@@ -9,12 +9,10 @@ import torch
 from PIL import Image
 
 from tests.viz_core.images.hostile_pictures import GOOD
-from viz_core.images.drawn import GARMENTS, drawn_picture
-from viz_core.images.open_image import PictureError, as_rgb, open_picture
+from viz_core.images.open_image import PictureError, as_rgb, open_picture, open_video, order_of_names
 from viz_core.images.preprocessing import Preparation
-from viz_core.images.video import open_video, order_of_names
 from viz_core.pretrained import load_classifier
-from viz_core.pretrained.samples import GARMENTS, SCENES, drawn_picture
+from viz_core.pretrained.samples import GARMENTS, drawn_picture
 
 GARMENT = Preparation((28, 28), "garment", [0.25], [0.5])
 PHOTO = Preparation((32, 32), "photograph", [0.5, 0.25, 0.0], [0.25, 0.5, 1.0])

@@ -16,12 +16,12 @@ from torch import Tensor, nn
 from tests.viz_core.hub.families import build, hooks
 from tests.viz_core.hub.measured import zero_head
 from viz_core.hub import HubModel, load_hub
-from viz_core.images.drawn import drawn_picture
 from viz_core.lab.circuits import MAX_PLACES, through_the_layers
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
 from viz_core.lab.walk_records import Edits, Walk, walk_edits
 from viz_core.pretrained import load
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.trace import Trace, head_outputs, intervene, record
 
 STORY, SENTENCE = "The little girl", "The black cat is sleeping on my bed."

@@ -19,7 +19,7 @@ from viz_core.maps.measures import total_variation
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 from viz_core.pretrained.bleu import percentage_right
-from viz_core.pretrained.picture_model import PictureModel
+from viz_core.pretrained.classifier import PictureModel
 from viz_core.trace import intervene, off
 
 TEXT = "The cat sat on the mat and looked at the dog."

@@ -12,9 +12,9 @@ from PIL import Image
 
 from tests.viz_core.hub.conftest import TinyModel
 from viz_core.hub import HubModel
-from viz_core.images.video import Video
+from viz_core.images.open_image import Video
 from viz_core.lab.scan import scan
-from viz_core.lab.scan_targets import STRONGEST, Alignment
+from viz_core.lab.scan_results import STRONGEST, Alignment
 from viz_core.lab.sinks import hidden_tokens, picture_rows, sinks_of, windowed
 from viz_core.maps.contributions import contribution_norms
 from viz_core.trace import intervene, pattern, record

@@ -22,7 +22,7 @@ from viz_core.lessons.architectures import (
     shuffled_residual,
 )
 from viz_core.lessons.bahdanau import decoder_steps, weights_by_formula
-from viz_core.lessons.heads.uniform import uniform_masses
+from viz_core.lessons.heads import uniform_masses
 from viz_core.lessons.multi_head import (
     is_separator,
     mean_ranges,
@@ -32,7 +32,7 @@ from viz_core.lessons.multi_head import (
     uniform_range,
     walk_residual,
 )
-from viz_core.lessons.vision_transformer.patches import patchify, unpatchify
+from viz_core.lessons.vision_transformer import patchify, unpatchify
 from viz_core.models.vit import ViT
 from viz_core.pretrained import Translator, build_translation_model
 

@@ -18,9 +18,8 @@ from viz_core.lessons.relative_projection import (
     transpose_residual,
 )
 from viz_core.lessons.sinusoidal_encoding import nearest_rows, norm_error, offset_error, paired, wavelength_error
-from viz_core.positional import apply_rotary, sinusoidal_table
+from viz_core.positional import SCHEMES, apply_rotary, sinusoidal_table
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
-from viz_core.positional.register import SCHEMES
 from viz_core.positional.t5 import t5_bucket_ranges
 from viz_core.pretrained.token_vectors import shuffled_order
 

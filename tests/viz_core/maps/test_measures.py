@@ -12,10 +12,8 @@ from transformers import EsmConfig, EsmModel
 
 from viz_core.hub import instrument
 from viz_core.maps.contacts import ContactRegression, average_product_correction, contact_features, fit_contacts
-from viz_core.maps.distance import mean_attention_distance, uniform_attention_distance
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.maps.measures import (
-    Patches,
     attention_entropy,
     attention_sink,
     combine_heads,

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_weights import rule
 from tests.viz_core.view.attention_groups import make_group
-from viz_core.maps.distance import Patches
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
-from viz_core.maps.measures import diagonal_mass, induction_mass, key_mass, offset_mass
+from viz_core.maps.measures import Patches, diagonal_mass, induction_mass, key_mass, offset_mass
 from viz_core.maps.register import COLUMNS, MEASURES, ROLES, RoleTargets, beyond_chance, role_masses
 from viz_core.trace import AttentionCall, record, record_weights
 from viz_core.view.components import view_words

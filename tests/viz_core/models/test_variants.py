@@ -29,9 +29,8 @@ from viz_core.models import (
     ViTBlock,
 )
 from viz_core.models.anatomy import encoder_steps, step_names
-from viz_core.models.patch_grid import interpolate_positions
 from viz_core.models.transformer_decoder import DecoderState
-from viz_core.models.vit import ViT
+from viz_core.models.vit import ViT, interpolate_positions
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from torch import Tensor, nn
 
 from viz_core.attention import MultiHeadAttention
+from viz_core.positional import SCHEMES as ENTRIES
 from viz_core.positional import (
     AbsolutePositionEmbedding1d,
     ALiBi,
@@ -20,7 +21,6 @@ from viz_core.positional import (
     T5RelativeBias,
 )
 from viz_core.positional.entry import SchemeEntry, SchemeSizes
-from viz_core.positional.register import SCHEMES as ENTRIES
 
 HEADS, HEAD_DIM, LENGTH = 4, 6, 9
 
