@@ -6,7 +6,6 @@ import io
 import json
 import re
 import warnings
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,19 +13,14 @@ import pandas as pd
 import plotly.graph_objects as go
 import pytest
 import torch
-from hypothesis import given
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 
 from tests.pages.reading import decode_chart
 from tests.viz_core.hostile import FORMULAS, MARKUP
-from ui.chapter.downloads import archive, array_csv, listing, table_csv
+from ui.chapter.downloads import array_csv, listing, table_csv
 from ui.text.words import stem_of
-from ui.widgets.chart import encode_chart, height_of
-from ui.widgets.heatmap import WORD_NAMES, Exact, Heatmap, encode_heatmap, ranged_heatmap, signed_heatmap, to_pixels
+from ui.widgets.chart import encode_chart
+from ui.widgets.heatmap import WORD_NAMES, Heatmap, encode_heatmap, ranged_heatmap, signed_heatmap, to_pixels
 from viz_core.view.components import unframe
-
-NUMBER_KINDS = ("int8", "uint8", "int16", "uint16", "int32", "uint32", "float32", "float64", "int64")
 
 
 def plotlys(figure: go.Figure) -> dict[str, Any]:
@@ -77,25 +71,6 @@ def test_it_says_what_plotly_says() -> None:
     )
     assert ours(figure) == plotlys(figure)
     assert isinstance(decode_chart(encode_chart(figure))["layout"]["xaxis"]["range"], list), "no typed array"
-
-
-@given(
-    arrays.arrays(
-        st.sampled_from(NUMBER_KINDS), st.one_of(st.just((7,)), st.tuples(st.integers(1, 4), st.integers(1, 5)))
-    )
-)
-def test_numbers_of_any_kind_come_out_as_they_went_in(numbers: np.ndarray) -> None:
-    trace = go.Heatmap(z=numbers) if numbers.ndim == 2 else go.Scatter(y=numbers)
-    (read,) = decode_chart(encode_chart(go.Figure(trace)))["data"]
-    out = read["z" if numbers.ndim == 2 else "y"]
-    assert out.shape == numbers.shape
-    np.testing.assert_array_equal(out, numbers.astype(out.dtype))
-
-
-@pytest.mark.parametrize(("given", "sent"), [("float16", "float32"), ("int64", "float64"), ("uint8", "uint8")])
-def test_what_javascript_has_no_name_for(given: str, sent: str) -> None:
-    figure = go.Figure(go.Scatter(y=np.array([1, 2, 3], dtype=given)))
-    assert decode_chart(encode_chart(figure))["data"][0]["y"].dtype == sent
 
 
 def test_gaps_are_null_in_lists_and_stay_nan_in_arrays() -> None:
@@ -165,16 +140,6 @@ def read(content: bytes) -> list[list[str]]:
     return list(csv.reader(io.StringIO(content.decode("utf-8-sig"), newline="")))
 
 
-def test_rows_and_columns_are_named_and_all_but_the_last_axis_go_down() -> None:
-    made = read(array_csv(np.arange(12).reshape(2, 3, 2), "corner"))
-    assert made[0] == ["corner", "0", "1"]
-    assert [row[0] for row in made[1:]] == ["0 · 0", "0 · 1", "0 · 2", "1 · 0", "1 · 1", "1 · 2"]
-    assert made[4][1:] == ["6", "7"]
-    assert read(array_csv(np.array([0.5]), "key", ("Li",), ("weight",))) == [["key", "weight"], ["Li", "0.5"]]
-    made = read(array_csv(np.array([[1.0, 0.0], [0.25, 0.75]]), "weight: down, across", ("a", 'b"'), ("x,", "-1.5")))
-    assert made == [["weight: down, across", "x,", "-1.5"], ["a", "1.0", "0.0"], ['b"', "0.25", "0.75"]]
-
-
 def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
     """Semicolons and decimal commas in Brazil; a byte order mark, which Excel needs."""
     array = np.array([[0.5, 1234.25]])
@@ -185,12 +150,6 @@ def test_a_file_opens_in_the_spreadsheet_of_its_language() -> None:
     assert chinese.decode("utf-8") == "\ufeff詞元,權重\r\n貓,0.5\r\n"
     opened = pd.read_csv(io.BytesIO(portuguese), sep=";", decimal=",")
     assert opened["y"].tolist() == [1234.25]
-
-
-def test_arrays_come_back_as_they_were() -> None:
-    with np.load(io.BytesIO(archive({"a": np.eye(2), "b": np.arange(3)}))) as saved:
-        np.testing.assert_array_equal(saved["a"], np.eye(2))
-        np.testing.assert_array_equal(saved["b"], np.arange(3))
 
 
 @pytest.mark.attack("exports")
@@ -208,26 +167,3 @@ def test_no_cell_of_a_chapters_table_is_a_formula(text: str) -> None:
 @pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
 def test_a_files_name_is_letters_and_hyphens(text: str) -> None:
     assert re.fullmatch(r"[a-z0-9-]*", stem_of(text))
-
-
-def test_numbers_take_the_room_they_take_in_memory_and_the_template_stays_behind() -> None:
-    def size(count: int) -> int:
-        return len(encode_chart(go.Figure(go.Scatter(y=np.zeros(count, dtype=np.float32)))))
-
-    assert size(5000) - size(1000) == 4 * 4000
-    figure = go.Figure(go.Scatter(y=[1, 2]), layout={"template": "plotly_dark", "title": "t", "height": 321})
-    decoded = decode_chart(encode_chart(figure, alt="<b>", bar=False))
-    assert "template" not in decoded["layout"]
-    assert figure.layout.template.layout.paper_bgcolor
-    assert decoded["about"] == {"height": 321, "alt": "<b>", "bar": False}
-    assert height_of(go.Figure()) == 450
-
-
-def test_maps_that_cannot_be_drawn_are_refused() -> None:
-    good = Heatmap(np.zeros((2, 3), np.uint8), 0.0, 1.0, "row", "column", Exact("cells", np.zeros((2, 3), np.float32)))
-    with pytest.raises(ValueError, match=r"at least one cell, got shape \(0, 3\)"):
-        replace(good, pixels=np.zeros((0, 3), np.uint8))
-    with pytest.raises(ValueError, match=r"low: expected below high=1.0, got 1.0"):
-        replace(good, low=1.0)
-    with pytest.raises(ValueError, match="got none for hint"):
-        encode_heatmap(good, {name: "" for name in WORD_NAMES if name != "hint"})

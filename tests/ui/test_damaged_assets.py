@@ -10,13 +10,9 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 import ui.text.words
-from pages.bahdanau import parts
 from pages.learning import parts as past_length
 from pages.learning import rounds as two_heads
 from pages.learning import runs as measured_run
-from recipes import alignments as aligned_samples
-from ui.chapter import source_cards as book
-from ui.chapter import tour
 from ui.text.markdown import unescape
 from viz_core.hub import HubError, load_hub
 from viz_core.pretrained import samples
@@ -76,23 +72,14 @@ def read_view_words(file: Path) -> None:
 
 
 SAMPLES: dict[str, Any] = {
-    "alignments-en-fr.tsv": aligned_samples.aligned_samples,
-    "held-out.json": samples.held_out,
-    "long-text.txt": samples.long_text,
     "sentences.json": samples.sentences,
     "fashion-mnist-test.json": samples.shipped_pictures,
-    "fashion-mnist-test.png": samples.shipped_pictures,
-    "printed.json": book.everything_printed,
-    "alike.json": parts.alike,
-    "steps.toml": tour.steps,
 }
 """What reads a file, by its name."""
 
 
 def read_samples(file: Path) -> None:
-    for function in SAMPLES.values():
-        if hasattr(function, "cache_clear"):
-            function.cache_clear()
+    SAMPLES[file.name].cache_clear()
     SAMPLES[file.name]()
 
 
@@ -125,24 +112,15 @@ PLACES: tuple[tuple[Any, str, str], ...] = (
     (components, "COMPONENTS", "components"),
     (past_length, "RECORDED", "learning"),
     (measured_run, "RECORDED", "learning"),
-    (book, "PRINTED", "book/printed.json"),
-    (tour, "STEPS", "tour/steps.toml"),
-    (parts, "_ALIKE", "book/alike.json"),
-    (aligned_samples, "_PAIRS", "samples/alignments-en-fr.tsv"),
     (samples, "_SHEET", "samples/fashion-mnist-test"),
-    (samples, "FOLDER", "samples/drawn"),
     (samples, "_SENTENCES", "samples/sentences.json"),
-    (samples, "_HELD_OUT", "samples/held-out.json"),
 )
 KINDS: dict[str, tuple[str, Callable[[Path], None]]] = {
     "words": ("text/en/*.md", read_words),
     "the view's words": ("text/en/attention-view.md", read_view_words),
-    "samples": ("samples/*[!E].[jpt][sn][ogv]*", read_samples),
-    "drawn pictures": ("samples/drawn/*b*.png", lambda file: samples.drawn_picture(file.stem)),
+    "samples": ("samples/*s*.json", read_samples),
     "components": ("components/h*/*.*", read_component),
     "recorded runs": ("learning/*[!d]", read_film),
-    "the book": ("book/*.json", read_samples),
-    "the tour": ("tour/steps.toml", read_samples),
     "a model in Hugging Face's format": ("hub/writer-en/[cmt]*", read_model),
 }
 """Files, and what reads one."""

@@ -1,7 +1,6 @@
 """Errors as sentences, and sessions."""
 
 import ast
-import pickle
 import re
 from collections.abc import Iterable, Iterator
 from functools import cache
@@ -23,13 +22,11 @@ from ui.app.middleware import show_error
 from ui.streamlit_internals import script_run, sessions
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.sessions import HEADER, browser_of, identify
-from ui.text.markdown import unescape
-from ui.text.translations import explain, first_line, translate_error
+from ui.text.translations import translate_error
 from ui.text.words import ENGLISH, LANGUAGE, languages, sentences_of_errors
 from viz_core.hub import HubError
-from viz_core.pretrained import CheckpointError, TextError
+from viz_core.pretrained import TextError
 from viz_core.runtime.assets import AssetError
-from viz_core.runtime.refusal import RefusalError
 
 CODE = [path for folder in ("viz_core", "serving", "ui", "pages") for path in sorted((ROOT / folder).rglob("*.py"))]
 OTHERS = [name for name in languages() if name != ENGLISH]
@@ -111,49 +108,16 @@ def test_every_sentence_has_words(language: str) -> None:
             "無法載入 own：a.md 沒有標題",
         ),
         (ValueError("heads: expected 1, got 2"), "zh-TW", "函式庫的英文訊息：heads: expected 1, got 2"),
-        (ValueError("heads: expected 1, got 2"), "en", "heads: expected 1, got 2"),
-        (
-            CheckpointError("A sentence that nobody knows."),
-            "pt-BR",
-            "Mensagem da biblioteca, em inglês: A sentence that nobody knows.",
-        ),
         (
             HubError("{typed} is not among the folders that this host allows.", typed="{most} $a$ 1.5"),
             "pt-BR",
             "{most} $a$ 1.5 não está entre as pastas que este servidor permite.",
         ),
         (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "zh-TW", "own 沒有標籤「1.5」。"),
-        (HubError("{name} has no label {label!r}.", name="own", label="1.5"), "pt-BR", "own não tem o rótulo “1.5”."),
-        (
-            HubError("{typed} is not a revision. Give a branch, a tag or a commit, or leave it empty.", typed="“a b”"),
-            "zh-TW",
-            "「a b」不是修訂版。請填分支、標籤或 commit，或留空。",
-        ),
     ],
 )
 def test_an_error_is_told_in_a_language(error: Exception, language: str, translation: str) -> None:
     assert translate_error(error, language) == translation
-
-
-def test_names_stand_in_a_row_as_a_language_writes_them() -> None:
-    sentence = "This file is not a sound that can be read. Only {formats} sounds can be opened."
-    error = RefusalError(sentence, formats=("WAV", "FLAC", "MP3"))
-    assert "Only WAV, FLAC and MP3 sounds" in str(error)
-    assert "WAV, FLAC e MP3" in translate_error(error, "pt-BR")
-    assert "WAV、FLAC 和 MP3" in translate_error(error, "zh-TW")
-
-
-def test_what_stands_on_a_page_is_no_markdown() -> None:
-    assert explain(ValueError("*a* [b](c)")) == r"\*a\* \[b\]\(c\)"
-    assert unescape(first_line(RuntimeError("out of memory\nat 0x1"))) == "out of memory"
-    assert first_line(MemoryError()) == "MemoryError"
-
-
-def test_an_error_comes_whole_through_a_pipe() -> None:
-    sent = HubError("{name} is here: {count:,} of {all!r}", name="a", count=1000, all="b")
-    come = pickle.loads(pickle.dumps(sent))
-    assert type(come) is HubError
-    assert (str(come), come.sentence, come.values) == ("a is here: 1,000 of 'b'", sent.sentence, sent.values)
 
 
 def test_no_page_shows_an_error_in_english_alone() -> None:

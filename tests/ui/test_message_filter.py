@@ -1,53 +1,24 @@
 """Requests that are older than the page: browsers as they are, one message after the other."""
 
 import asyncio
-import time
-from collections.abc import Callable, Iterator
-from pathlib import Path
+from collections.abc import Callable
 from types import SimpleNamespace
-from unittest.mock import MagicMock
-from weakref import WeakSet
 
 import pytest
 from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
-from streamlit.runtime.app_session import AppSession
-from streamlit.runtime.script_data import ScriptData
-from streamlit.runtime.scriptrunner import script_runner
-from streamlit.runtime.scriptrunner.script_cache import ScriptCache
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SessionState
 
 from tests.ui.streamlit_messages import request, run_begins, run_ends
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import mailbox as mailboxes
-from ui.streamlit_internals import message_filter
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.message_filter import MessageFilter, has_acted
 
 FIELDS = {"choice": "string_value", "text": "string_value", "click": "trigger_value", "mark": "json_trigger_value"}
 FRAGMENTS = {"mark": "a part"}
-
-
-class Guarded(WeakSet[MessageFilter]):
-    """Filters that no thread may go through while another one adds to them."""
-
-    def add(self, item: MessageFilter) -> None:
-        assert message_filter._connecting.locked()
-        super().add(item)
-
-    def __iter__(self) -> Iterator[MessageFilter]:
-        assert message_filter._connecting.locked()
-        return super().__iter__()
-
-
-def test_a_browser_may_connect_while_others_are_looked_through(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(message_filter, "_connected", Guarded())
-    browser = Browser()
-    assert not has_acted(browser.filter.session_id)
-    assert list(message_filter.open_sessions()) == []
 
 
 class Browser:
@@ -114,25 +85,6 @@ def test_what_was_set_is_moved_back_by_the_reader(browser: Browser, ends: bool) 
     assert browser.sends(choice="all", text="set") == {"choice": "all", "text": "set", "click": False}
 
 
-def test_a_part_that_is_requested_right_after_back_does_not_undo_it(browser: Browser) -> None:
-    """The request that answers Back names no widget of the page; the next one still has what the browser showed."""
-
-    def back() -> None:
-        browser.state["text"] = ""
-
-    browser.sends(choice="all", text="typed")
-    browser.sends(back)
-    message = browser.passes("page", "a part", choice="all", text="typed", mark="1").rerun_script
-    assert message.fragment_id == "a part"
-    assert [widget.id for widget in message.widget_states.widgets] == ["$$ID-0123-mark"]
-
-
-def test_a_control_that_the_page_lacked_for_a_while_comes_back_as_the_browser_shows_it(browser: Browser) -> None:
-    browser.state._compact_state()
-    del browser.state._old_state["$$ID-0123-choice"]
-    assert browser.sends(choice="all", text="typed") == {"choice": "all", "text": "typed"}
-
-
 def test_what_passes_of_a_single_request(browser: Browser) -> None:
     """What is older than a callback is left out before it has run; a forged value is left for its run to refuse."""
     browser.passes(choice="all", text="", click=True)
@@ -167,21 +119,6 @@ def test_what_a_control_says_in_the_request_of_a_part_runs_the_whole_page(
     browser: Browser, values: dict[str, str | bool], fragment: str
 ) -> None:
     assert browser.passes("page", "a part", **values).rerun_script.fragment_id == fragment
-
-
-def test_a_run_is_in_progress_from_its_request_until_its_own_end() -> None:
-    of_browser = MessageFilter(lambda _name: None)
-    assert not of_browser.busy
-    of_browser.pass_on(request())
-    busy = []
-    for data in (run_ends("before"), run_begins(run="1"), run_ends("1", early=True), run_begins(run="2"), b""):
-        of_browser.sent(data)
-        busy.append(of_browser.busy)
-    assert busy == [True] * 5
-    of_browser.sent(run_ends("1"))
-    assert of_browser.busy
-    of_browser.sent(run_ends("2"))
-    assert not of_browser.busy
 
 
 PART, HEARTBEAT = request("one", "part"), BackMsg(app_heartbeat=True)
@@ -251,57 +188,6 @@ def test_a_part_waits_no_longer_than_a_few_seconds() -> None:
     now = mailboxes._LONGEST_WAIT
     assert box.take() is not None
     assert not box.waits
-
-
-_PAGE = """
-import streamlit as st
-st.fragment(lambda: st.write("a part"))()
-st.write("the foot of the page")
-"""
-
-
-async def _request_part_as_page_ends(page: Path, monkeypatch: pytest.MonkeyPatch) -> list[ForwardMsg]:
-    """What a browser is sent whose part is requested once the page has run, and before anything it drew was sent."""
-    session = AppSession(ScriptData(str(page)), MagicMock(), ScriptCache(), None, {})
-    monkeypatch.setattr("ui.streamlit_internals.message_filter.exists", lambda: True)
-    runtime = SimpleNamespace(get_app_session=lambda name: session if name == session.id else None)
-    monkeypatch.setattr("ui.streamlit_internals.message_filter.get_instance", lambda: runtime)
-    box, sent = Mailbox(), list[ForwardMsg]()
-
-    def exchange() -> None:
-        for message in session.flush_browser_queue():
-            sent.append(message)
-            box.sent(message.SerializeToString())
-        while (data := box.take()) is not None:
-            session.handle_backmsg(BackMsg.FromString(data))
-
-    box.put(request().SerializeToString())
-    exchange()
-    thread = session._scriptrunner._script_thread  # type: ignore[union-attr]
-    assert thread is not None
-    while thread.is_alive():
-        time.sleep(0.001)  # nothing is handled meanwhile: this is the thread that would
-    (part,) = session._fragment_storage._fragments  # type: ignore[attr-defined]
-    box.put(request(fragment=part).SerializeToString())
-    while box.waits or session._scriptrunner is not None:
-        exchange()
-        await asyncio.sleep(0)
-    exchange()
-    return sent
-
-
-def test_all_that_the_page_drew_is_sent_and_then_the_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    page = tmp_path / "page.py"
-    page.write_text(_PAGE)
-    server = SimpleNamespace(media_file_mgr=MagicMock(), dataframe_source_mgr=MagicMock())
-    monkeypatch.setattr(script_runner.runtime, "get_instance", lambda: server)
-    sent = asyncio.run(_request_part_as_page_ends(page, monkeypatch))
-    assert [one.script_finished for one in sent if one.HasField("script_finished")] == [
-        ForwardMsg.FINISHED_SUCCESSFULLY,
-        ForwardMsg.FINISHED_FRAGMENT_RUN_SUCCESSFULLY,
-    ]
-    texts = [one.delta.new_element.markdown.body for one in sent if one.delta.HasField("new_element")]
-    assert texts == ["a part", "the foot of the page", "a part"]
 
 
 def test_what_only_a_person_changes_counts_as_an_act(browser: Browser) -> None:

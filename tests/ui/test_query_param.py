@@ -69,13 +69,8 @@ def test_defaults_leave_the_address_empty() -> None:
 )
 def test_a_name_or_what_any_language_calls_it(boxcar: str, far: str) -> None:
     app = opened(tw_kernel=boxcar, tw_list="gaussian", tw_width="4", tw_some=[boxcar, "constant"], tw_section=far)
-    assert values(app) == {
-        "kernel": "boxcar",
-        "list": "gaussian",
-        "width": 4,
-        "some": ["boxcar", "constant"],
-        "tab": ["far"],
-    }
+    some = ["boxcar", "constant"]
+    assert values(app) == {"kernel": "boxcar", "list": "gaussian", "width": 4, "some": some, "tab": ["far"]}
     assert app.query_params["tw-kernel"] == "boxcar"
     assert app.query_params["tw-some"] == ["boxcar", "constant"]
     assert app.query_params["tw-section"] == "far"
@@ -88,11 +83,7 @@ def test_a_reader_moves_it_and_the_address_follows() -> None:
     app.select_slider(key="tw-width").set_value(4)
     app.multiselect(key="tw-some").set_value([])
     app.run()
-    assert {name: values(app)[name] for name in ("kernel", "width", "some")} == {
-        "kernel": "boxcar",
-        "width": 4,
-        "some": [],
-    }
+    assert {"kernel": "boxcar", "width": 4, "some": []}.items() <= values(app).items()
     params = {name: app.query_params[name] for name in app.query_params}
     assert params == {"tw-kernel": "boxcar", "tw-width": "4", "tw-some": ""}
     app.segmented_control(key="tw-kernel").set_value("gaussian")

@@ -51,20 +51,6 @@ def test_else_the_browser_says_it(locale: str, title: str) -> None:
     assert "lang" not in app.query_params
 
 
-def test_a_choice_goes_into_the_address_and_along_to_other_pages() -> None:
-    app = opened("en")
-    app.selectbox(key="language-switch").set_value("pt-BR").run()
-    assert app.title[0].value == "Atlas da Atenção"
-    assert app.query_params["lang"] == "pt-BR"
-    del app.query_params["lang"]  # as on the way to another chapter
-    app.run()
-    assert app.title[0].value == "Atlas da Atenção"
-    assert app.query_params["lang"] == "pt-BR"
-    app.selectbox(key="language-switch").set_value("en").run()
-    assert app.title[0].value == load_words("home", "en").title
-    assert "lang" not in app.query_params
-
-
 def page() -> None:
     """Two chapters' lines, one after the other; the second begins with what the first one holds."""
     import streamlit as st
@@ -107,26 +93,3 @@ def test_the_next_chapter_begins_with_what_was_typed_unless_its_address_says_oth
     ]
     if expected[0] == expected[1] != "Go.":
         assert app.query_params["t-text"] in (expected[1], [expected[1]]), "a copied link shows the same"
-
-
-def left_at_once() -> None:
-    """A chapter whose run a link ends before its line is drawn, and the next one."""
-    import streamlit as st
-
-    from ui.text.words import Words
-    from ui.widgets.controls import Controls
-    from ui.widgets.inputs import set_text, shared_text_input
-
-    if st.button("home", on_click=set_text, args=("b-text", "I'm home.")):
-        st.stop()
-    chapter = "transformer" if "thread" in st.session_state else "bahdanau"
-    words = Words(chapter, {"controls": {"text": "A sentence"}}, {})
-    st.write(f"{chapter}: {shared_text_input(Controls(words), 'text', 'Go.', '')}")
-
-
-def test_what_a_button_has_set_goes_along_though_the_reader_leaves_before_it_is_drawn() -> None:
-    app = AppTest.from_function(left_at_once).run()
-    assert [element.value for element in app.markdown] == ["bahdanau: Go."]
-    app.button[0].click().run()
-    app.run()
-    assert [element.value for element in app.markdown] == ["transformer: I'm home."]

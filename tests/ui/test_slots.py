@@ -1,28 +1,28 @@
-"""Pages that compute in slots: a place in the queue, busy with a way to try again, results kept and shared."""
+"""Pages that compute in slots, and models and their results in caches."""
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import SimpleNamespace
-from typing import cast
 
 import pytest
 import streamlit as st
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.slots import BusyError, Job, OutOfTimeError, reset_singletons
-from serving.compute.turns import NOBODY, Client, PageTurns, page_turns
+from serving.compute.slots import BusyError, Job, OutOfTimeError, in_slot, reset_singletons
+from serving.compute.turns import NOBODY, Client, page_turns
+from serving.requests.models import NoModel
 from serving.requests.request import Picture
-from ui.chapter.parts import Parts
-from ui.compute import models
+from serving.runners.runner import Runner
+from tests.tiny_models import TINY
 from ui.compute import slots as compute
-from ui.compute.slots import load_or_stop
+from ui.compute.models import evaluate, local_models, sentence_request, translation, translation_maps, translator
+from ui.compute.slots import metrics, results
+from viz_core.lessons.transformer.layers import translation_residuals
+from viz_core.pretrained import shipped
 
 TIMEOUT = 60.0
-MAIN = Path(__file__).resolve().parents[2] / "ui" / "app" / "main.py"
 
 
 @pytest.fixture
@@ -120,50 +120,6 @@ def test_a_page_that_waits_for_a_slot_lets_another_of_its_address_run(
     assert [element.value for element in app.markdown] == ["computed"]
 
 
-def test_pages_take_turns(monkeypatch: pytest.MonkeyPatch) -> None:
-    taken: list[object] = []
-
-    class Watched(PageTurns):
-        def turn(self, address: Hashable, first: bool = False) -> AbstractContextManager[None]:
-            taken.append((address, first))
-            return super().turn(address, first)
-
-    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
-    monkeypatch.setattr("serving.compute.turns.page_turns", Watched())
-    app = AppTest.from_file(MAIN, default_timeout=TIMEOUT).run()
-    assert not app.exception
-    # The page, and home's sentence, which also runs by itself.
-    assert taken == [("192.0.2.7", True), ("192.0.2.7", False)]
-
-
-def test_a_part_that_runs_by_itself_takes_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
-    turns, during = PageTurns(), list[bool]()
-    monkeypatch.setattr("ui.chapter.parts.page_turns", turns)
-    parts = cast("Parts", SimpleNamespace(_keys=Counter[str]()))
-    Parts._repeatable(parts, lambda: during.append(turns._held.get() is not None))()
-    assert during == [True]
-
-
-@pytest.mark.parametrize("wait", [load_or_stop, models._execute])
-def test_a_page_that_waits_outside_of_a_slot_lets_another_of_its_address_run(
-    wait: Callable[[Callable[[], bool]], bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("ui.compute.models.workers", lambda: SimpleNamespace(execute=lambda work: work()))
-
-    def work() -> bool:
-        over = threading.Event()
-
-        def other_page() -> None:
-            with page_turns.turn("192.0.2.7"):
-                over.set()
-
-        threading.Thread(target=other_page, daemon=True).start()
-        return over.wait(TIMEOUT / 3)
-
-    with page_turns.turn("192.0.2.7"):
-        assert wait(work)
-
-
 def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Callable[..., None]) -> None:
     host(slots=1, queue=0)
     occupied = Occupied()
@@ -180,18 +136,12 @@ def test_where_too_many_ask_one_is_told_to_try_again_and_loses_nothing(host: Cal
     counted = compute.metrics().text().decode()
     assert 'atlas_refusals_total{kind="shout"} 2.0' in counted
     assert 'atlas_computations_total{kind="shout",outcome="done"} 1.0' in counted
-    host(slots=1, queue=5, wait_seconds="0.001")
-    occupied = Occupied()
-    app = AppTest.from_function(page, default_timeout=TIMEOUT).run()
-    assert "The server is busy" in app.warning[0].value, "who waits too long is told so too"
-    occupied.free()
 
 
 @pytest.mark.parametrize(
     ("message", "limits", "reason"),
     [
         ("computing", {"max_seconds": "0.01"}, "This took longer than 0.01 seconds"),
-        ("downloading", {"max_seconds": "0.01"}, "The download took longer than 0.01 seconds"),
         ("computing", {"max_seconds": 5, "cpu_seconds": "0.05"}, "more than 0.05 s of computation"),
     ],
 )
@@ -273,3 +223,49 @@ def test_a_photo_is_no_part_of_what_is_kept_about_it(host: Callable[..., None]) 
     assert about(Picture("digest", None), "a") == "a: 2000"
     assert calls == ["a", "b"]
     assert compute.results().nbytes < 10_000
+
+
+TEXT = "The dog is in the house."
+
+
+@pytest.fixture(autouse=True)
+def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    monkeypatch.setattr(shipped, "CHECKPOINTS", checkpoints)
+    reset_singletons()
+    yield
+    reset_singletons()
+
+
+def test_whatever_is_asked_about_a_sentence_it_is_cut_and_run_and_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    tokenizer, cut = translator(TINY).tokenizer, list[str]()
+    encode = tokenizer.encode
+    monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
+    first = translation(sentence_request(TINY, TEXT))
+    assert len(results()) == 1
+    maps = translation_maps(sentence_request(TINY, TEXT), "en")
+    residuals = evaluate(sentence_request(TINY, TEXT), translation_residuals)
+    assert translation(sentence_request(TINY, TEXT)) is first
+    assert translation_maps(sentence_request(TINY, TEXT), "en") is maps
+    assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
+    assert maps[0].calls[0] in list(first.trace)
+    cached = Counter(type(value).__name__ for value, _ in results()._entries.values())
+    assert cached == {"Translation": 1, "tuple": 1, "dict": 1}
+    assert cut == [TEXT]
+    text = metrics().text().decode()
+    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in text, "what is found takes no slot"
+
+
+@pytest.mark.attack("models")
+def test_models_on_the_machine_are_listed_in_a_slot_beside_the_models_once_in_a_while(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    listed: list[bool] = []
+
+    def evaluate_model(_runner: Runner, _model: NoModel, _function: object) -> tuple[str, ...]:
+        listed.append(in_slot())
+        return (f"model {len(listed)}",)
+
+    monkeypatch.setattr(Runner, "evaluate_model", evaluate_model)
+    found = [local_models((tmp_path,)), local_models((tmp_path,)), local_models((tmp_path,), 0), local_models(())]
+    assert found == [("model 1",), ("model 1",), ("model 2",), ("model 3",)]
+    assert listed == [True] * 3

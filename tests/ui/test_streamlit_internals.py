@@ -1,33 +1,27 @@
-"""Private names of Streamlit and uvicorn that are missing, and what the others are used for."""
+"""Private names of Streamlit and uvicorn, what they are used for, and messages of a run in batches."""
 
 import ast
-import re
-import subprocess
-import sys
 import threading
 from collections.abc import Iterator
-from copy import copy
 from pathlib import Path
 
 import pytest
 import streamlit as st
 from streamlit import config, net_util
-from streamlit.proto.NewSession_pb2 import CustomThemeConfig
-from streamlit.runtime import app_session
+from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
-from streamlit.testing.v1 import AppTest
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from serving.uvicorn_internals import self_test as uvicorn_self_test
 from serving.uvicorn_internals.self_test import require_names
 from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import front_end, self_test
-from ui.streamlit_internals.script_run import build_theme_once, forbid_address_lookup, read_options_without_lock
-from viz_core.runtime.packages import PrivateName, exists, missing
+from ui.streamlit_internals.batched_messages import MessageBatch
+from ui.streamlit_internals.script_run import forbid_address_lookup, read_options_without_lock
+from viz_core.runtime.packages import PrivateName
 
 FOLDER = Path(self_test.__file__).parent
-ROOT = FOLDER.parents[1]
 
 
 @pytest.fixture(autouse=True)
@@ -85,44 +79,6 @@ def test_a_public_server_does_not_start_without_it() -> None:
         require_names([PrivateName("nowhere:name", "feature", "nothing works")])
 
 
-def test_a_streamlit_without_a_name_that_is_imported_is_refused_with_the_tested_version() -> None:
-    program = (
-        "import streamlit.runtime.state.session_state as state\n"
-        "del state.SCRIPT_RUN_WITHOUT_ERRORS_KEY\n"
-        "import ui.streamlit_internals.self_test"
-    )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, cwd=ROOT, check=False)
-    (tested,) = re.findall(r"^streamlit==\S+", (ROOT / "requirements.txt").read_text("utf-8"), re.MULTILINE)
-    assert run.returncode == 1
-    assert len(run.stderr.splitlines()) == 1, run.stderr
-    assert "SCRIPT_RUN_WITHOUT_ERRORS_KEY" in run.stderr
-    assert f"Install {tested}, " in run.stderr
-
-
-def _page() -> None:
-    import streamlit as st
-    from streamlit.runtime.scriptrunner import get_script_run_ctx
-
-    from ui.streamlit_internals.script_run import clearing_fragments
-
-    run = get_script_run_ctx()
-    assert run is not None
-    st.session_state.parts = len(run.fragment_storage._fragments)  # type: ignore[attr-defined]  # from the run before
-    with clearing_fragments():
-        if st.session_state.get("stops"):
-            st.stop()
-        st.fragment(lambda: st.write("a part"))()
-
-
-def test_parts_that_a_stopped_page_lacks_cannot_be_asked_for() -> None:
-    app = AppTest.from_function(_page).run()
-    assert app.run().session_state.parts == 1
-    app.session_state.stops = True
-    app.run()
-    assert app.run().session_state.parts == 0
-    assert not app.exception
-
-
 @pytest.mark.attack("sockets")
 def test_a_foreign_origin_is_refused_without_a_request(monkeypatch: pytest.MonkeyPatch) -> None:
     requests: list[object] = []
@@ -146,59 +102,46 @@ def test_options_are_read_while_another_session_has_their_lock(monkeypatch: pyte
         config.get_option("client.noSuchOption")
 
 
-def theme() -> CustomThemeConfig:
-    """The theme as a session builds it: some sections, one without an option, lie in another."""
-    message = CustomThemeConfig()
-    for section, part in (("theme", message), ("theme.dark", message.dark), ("theme.sidebar", message.sidebar)):
-        app_session._populate_theme_msg(part, section)
-    return message
-
-
-def test_the_theme_is_built_once_and_again_where_its_options_change(monkeypatch: pytest.MonkeyPatch) -> None:
-    expected, sections = theme(), list[str]()
-    build = app_session._populate_theme_msg
-    monkeypatch.setattr(
-        app_session, "_populate_theme_msg", lambda part, section: sections.append(section) or build(part, section)
-    )
-    build_theme_once()
-    assert [theme(), theme()] == [expected, expected]
-    assert sections == ["theme", "theme.dark", "theme.sidebar"]
-    monkeypatch.setattr(config, "_config_options", {name: copy(it) for name, it in config._config_options.items()})
-    config._config_options["theme.baseFontSize"].set_value(expected.base_font_size + 1, "a test")
-    assert theme().base_font_size == expected.base_font_size + 1
-
-
-def _reruns_three_times() -> None:
-    import streamlit as st
-
-    from ui.streamlit_internals.script_run import once_per_run
-
-    def count() -> int:
-        st.session_state.runs = st.session_state.get("runs", 0) + 1
-        return st.session_state.runs
-
-    st.session_state.found = [once_per_run("count", count) for _ in range(3)]
-
-
-def test_what_is_found_once_in_a_run_is_found_anew_in_the_next() -> None:
-    app = AppTest.from_function(_reruns_three_times).run()
-    assert app.session_state.found == [1, 1, 1]
-    assert app.run().session_state.found == [2, 2, 2]
-
-
-class Owner:
-    there = 1
+class Line:
+    """Where messages go; a run that shall end raises."""
 
     def __init__(self) -> None:
-        self.set_here = 1
+        self.now, self.sent, self.ends = 0.0, [], False
+
+    def send(self, message: ForwardMsg) -> None:
+        self.sent.append(message.hash)
+
+    def check(self) -> None:
+        if self.ends:
+            raise InterruptedError
+
+    def batch(self) -> MessageBatch:
+        return MessageBatch(self.send, self.check, lambda: self.now)
 
 
-@pytest.mark.parametrize(
-    ("attribute", "expected"),
-    [("Owner.there", True), ("Owner.set_here", True), ("Owner.gone", False), ("Gone.x", False)],
-)
-def test_a_name_exists_on_a_class_or_its_instances(attribute: str, expected: bool) -> None:
-    assert exists(f"{__name__}:{attribute}") is expected
-    assert not exists(f"no.such.module:{attribute}")
-    names = [PrivateName(f"{__name__}:{attribute}", "feature", "nothing")]
-    assert missing(names) == ([] if expected else names)
+def test_what_comes_within_a_moment_goes_out_together_and_in_order() -> None:
+    line = Line()
+    batch = line.batch()
+    for line.now, name in ((0.01, "a"), (0.02, "b"), (0.049, "c")):
+        batch(ForwardMsg(hash=name))
+    assert line.sent == []
+    line.now = 0.05
+    batch(ForwardMsg(hash="d"))
+    assert line.sent == list("abcd")
+    line.now = 0.09
+    batch(ForwardMsg(hash="e"))
+    assert line.sent == list("abcd")
+    batch.flush()
+    batch.flush()
+    assert line.sent == list("abcde")
+
+
+def test_a_run_that_shall_end_ends_at_its_next_message_though_nothing_is_sent() -> None:
+    line = Line()
+    batch = line.batch()
+    batch(ForwardMsg(hash="a"))
+    line.ends = True
+    with pytest.raises(InterruptedError):
+        batch(ForwardMsg(hash="b"))
+    batch.flush()
+    assert line.sent == ["a"]  # what came before it is not lost

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ui.text.markdown import escape, plain_text, unescape
-from ui.text.numbers import Name, Point, join_list, localised, plural, powers_in_words, separators, series
+from ui.text.numbers import Name, Point, join_list, localised, plural, separators, series
 from ui.text.translations import term_table, terms_in, translations
 from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_labels
 
@@ -21,21 +21,14 @@ from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_label
         *((same, same, same) for same in ("0,123", "all-MiniLM")),
         ("0.5", "0.5", "0,5"),
         ("1,234.5 s", "1,234.5 s", "1.234,5 s"),
-        ("12,345,678", "12,345,678", "12.345.678"),
         ("33.4%", "33.4%", "33,4%"),
         ("7.6 M", "7.6 M", "7,6 M"),
         ("< 0.1%", "< 0.1%", "< 0,1%"),
-        ("0.25–1.50", "0.25–1.50", "0,25–1,50"),
-        ("−0.25", "−0.25", "−0,25"),
         ("-0.63", "−0.63", "−0,63"),
         ("-0.31 (-0.52 … -0.10)", "−0.31 (−0.52 … −0.10)", "−0,31 (−0,52 … −0,10)"),
         ("1.3e-22", "1.3 × 10⁻²²", "1,3 × 10⁻²²"),
-        ("-4.5e-07", "−4.5 × 10⁻⁷", "−4,5 × 10⁻⁷"),
         ("1e-09", "10⁻⁹", "10⁻⁹"),
-        ("< 1e-05", "< 10⁻⁵", "< 10⁻⁵"),
         ("1.2e+02", "120", "120"),
-        ("1.5e+00", "1.5", "1,5"),
-        ("1.25e+01", "12.5", "12,5"),
         ("2.5e+04", "25,000", "25.000"),
         ("3e+06", "3 × 10⁶", "3 × 10⁶"),
         ("2e-05 (1e-05–3e-05)", "2 × 10⁻⁵ (10⁻⁵–3 × 10⁻⁵)", "2 × 10⁻⁵ (10⁻⁵–3 × 10⁻⁵)"),
@@ -66,27 +59,10 @@ def test_words_fill_in_numbers_of_their_language(
 
 
 @pytest.mark.parametrize(
-    ("language", "expected"),
-    [
-        ("en", "off by 1.3 times 10 to the power −22, allowed 10 to the power −9"),
-        ("pt-BR", "off by 1,3 vezes 10 elevado a −22, allowed 10 elevado a −9"),
-        ("zh-TW", "off by 1.3 乘以 10 的 −22 次方, allowed 10 的 −9 次方"),
-    ],
-)
-def test_powers_of_ten_are_spoken(language: str, expected: str) -> None:
-    common = load_words("common", language)
-    text = Words("x", {}, {"a": "off by {b}, allowed {c}"}, language)("a", b="1.3e-22", c="1e-9")
-    assert powers_in_words(text, common("power-times"), common("power")) == expected
-
-
-@pytest.mark.parametrize(
     ("value", "english", "portuguese", "chinese"),
     [
         (["a", "b", "c"], "a, b, c", "a, b, c", "a、b、c"),
-        (["-0.5", "a -2"], "−0.5, a −2", "−0,5; a −2", "−0.5、a −2"),
-        (["0.5", "1,024"], "0.5, 1,024", "0,5; 1.024", "0.5、1,024"),
         (("dot 0.5", "x: 2"), "dot 0.5, x: 2", "dot 0,5; x: 2", "dot 0.5、x: 2"),
-        ([1, 2], "1, 2", "1, 2", "1、2"),
         (Point(["-0.5", "2.16"]), "−0.5, 2.16", "−0,5; 2,16", "−0.5, 2.16"),
         ([], "", "", ""),
         ("a, b 0.5", "a, b 0.5", "a, b 0.5", "a, b 0.5"),
@@ -110,11 +86,8 @@ def test_values_in_a_row(value: object, english: str, portuguese: str, chinese: 
         ("0", "tokens", "token"),  # CLDR: Portuguese says 0 and 1 alike
         ("1", "token", "token"),
         ("2", "tokens", "tokens"),
-        ("1,000", "tokens", "tokens"),
-        ("1.0", "tokens", "token"),
         ("1.5", "tokens", "token"),
         ("many", "tokens", "tokens"),
-        ("2 + 2", "tokens", "tokens"),
     ],
 )
 def test_words_go_by_their_number(number: str, english: str, portuguese: str) -> None:
@@ -163,7 +136,6 @@ def test_a_chapter_s_table_has_its_terms_only(language: str) -> None:
         (r"$2 \cdot 4096$ numbers", "2 · 4096 numbers"),
         (r"$\omega_0 = 1$, so $2\pi \approx 6.283$", "ω_0 = 1, so 2π ≈ 6.283"),
         (r"$\hat p = \frac1n \sum_i K$", "p\u0302 = 1/n Σ_i K"),
-        (r"$\nabla_q \sum_i a_i k_i$, $-\log a_c$", "∇_q Σ_i a_i k_i, −log a_c"),
         (r"$\mathbf q^\top \mathbf k$, $\delta = 5$, $k_i - \bar k$", "q^T k, δ = 5, k_i − k\u0304"),
         (r"$\nabla_q \operatorname{sen} 2$", "∇_q sen 2"),
     ],

@@ -6,17 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
-import torch
 
 from tests.viz_core.view.attention_groups import make_group
-from tests.viz_core.view.test_map_group import picture_group
 from ui.text.words import load_words
 from ui.widgets.attention_view import LastAction, is_newer
-from ui.widgets.view_link import Cell, ViewLink, open_map, open_tokens, read_cell, read_link, write_link
+from ui.widgets.view_link import Cell, ViewLink, read_cell, read_link, write_link
 from ui.widgets.walk import encode_walk
 from viz_core.hub import load_hub
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
-from viz_core.lab.walk_records import Edits, Walk
+from viz_core.lab.walk_records import Walk
 from viz_core.pretrained import load
 from viz_core.pretrained.samples import drawn_picture
 from viz_core.view.components import unframe
@@ -85,14 +83,6 @@ def test_a_link_of_anyone_gives_what_is_good_in_it_and_says_so(groups, link, sta
     assert read_link(link, groups, DEFAULT) == (state, understood)
 
 
-def test_only_groups_with_a_picture_are_opened_over_one():
-    groups, plain = (picture_group(), make_group(2, 3)), ViewState("self", 0, 0)
-    assert read_link(ViewLink(display="mode-picture~patches-smooth"), groups, plain)[0].display.patches == "smooth"
-    requested = ViewLink(head="cross.0.0", display="mode-picture")
-    assert read_link(requested, groups, plain) == (ViewState("cross", 0, 0), False)
-    assert read_link(ViewLink(display="patches-blurred"), groups, plain)[1] is False
-
-
 def test_a_cell_that_was_clicked_is_read():
     groups = (make_group(4, 5),)
     cell = {"id": "a.1", "group": "cross", "query": 3, "key": 4}
@@ -100,12 +90,6 @@ def test_a_cell_that_was_clicked_is_read():
     hostile = [{"query": 4}, {"key": 5}, {"key": -1}, {"key": True}, {"id": 3}, {"group": "self"}, {"group": ["cross"]}]
     for message in (None, [], {}, {"cell": None}, {"cell": "q3"}, *({"cell": cell | each} for each in hostile)):
         assert read_cell(message, groups) is None
-
-
-def test_an_opened_map_is_the_librarys() -> None:
-    groups, view = (make_group(3, 3, "self"), make_group(4, 5)), ViewState("cross", 1, 2)
-    torch.testing.assert_close(open_map(groups, view), groups[1].calls[1].weights(head=2)[0])
-    assert open_tokens(groups, view) == {"rows": groups[1].query_tokens, "columns": groups[1].key_tokens}
 
 
 START, PINNED = ViewLink(None, None, None), ViewLink(None, "q7", None)
@@ -124,10 +108,8 @@ PIN = LastAction(1, PINNED)  # the reader pinned a token at the first turn
             {"turn": 1}, True, ViewLink("self.1.1", None, None), PIN, True, id="asks, with an older address yet"
         ),
         pytest.param({"turn": 1}, False, START, PIN, False, id="goes back: the address, no fresh message"),
-        pytest.param({"turn": 1}, False, PINNED, PIN, False, id="moves something else on the page"),
         pytest.param({"turn": 0}, True, START, PIN, False, id="asks after the page was made anew"),
         pytest.param({"turn": "2"}, True, START, PIN, False, id="nonsense"),
-        pytest.param([], True, START, PIN, False, id="other nonsense"),
     ],
 )
 def test_what_counts(message: object, fresh: bool, link: ViewLink, last: LastAction, expected: bool) -> None:
@@ -139,19 +121,18 @@ TYPES = {"f4": np.float32, "f2": np.float16, "u1": np.uint8, "i1": np.int8}
 
 
 @cache
-def walk_of(kind: str, edits: Edits = ()) -> Walk:
+def walk_of(kind: str) -> Walk:
     if kind == "writer":
-        return walk_writing(load_hub("writer-en", offline=True), "The little girl", edits=edits)
+        return walk_writing(load_hub("writer-en", offline=True), "The little girl")
     if kind == "translator":
-        return walk_translation(load("transformer-en-fr"), "The black cat is sleeping on my bed.", edits)
-    return walk_picture(load("vit-fashion-mnist"), drawn_picture("ankle-boot"), edits)
+        return walk_translation(load("transformer-en-fr"), "The black cat is sleeping on my bed.")
+    return walk_picture(load("vit-fashion-mnist"), drawn_picture("ankle-boot"))
 
 
-def encoded(kind: str, block: tuple[int, int] = (0, 0), edits: Edits = (), before: Walk | None = None) -> bytes:
+def encoded(kind: str, block: tuple[int, int]) -> bytes:
     words = load_words("walk", "en").group("view")
-    walk = walk_of(kind, edits)
     return encode_walk(
-        walk, key="k", kind=kind, block=block, edits=edits, before=before, words=words, links={}, language="en"
+        walk_of(kind), key="k", kind=kind, block=block, edits=(), before=None, words=words, links={}, language="en"
     )
 
 
@@ -188,37 +169,3 @@ def test_every_number_sent_is_that_of_the_walk_and_what_is_sent_is_small(kind: s
             for described, values in pairs:
                 exact = values.astype(np.float32)
                 assert np.abs(array(data, start, described) - exact).max() <= tolerance(described, exact)
-
-
-def test_choices_are_compared_only_after_the_same_text() -> None:
-    edits = (("off", "decoder.0.self", "0"), ("off", "decoder.0.self", "1"), ("off", "decoder.1.self", "0"))
-    plain, edited = walk_of("writer"), walk_of("writer", edits)
-    header, _ = unframe(encoded("writer", edits=edits, before=plain))
-    numbers = edited.choices[0].numbers
-    assert header["choices"][0]["before"]["probabilities"] == plain.choices[0].probabilities(numbers)
-    for step, choice in enumerate(header["choices"]):
-        same = plain.stacks[0].tokens[: 4 + step] == edited.stacks[0].tokens[: 4 + step]
-        assert (choice["before"] is not None) is same
-    assert unframe(encoded("writer"))[0]["choices"][0]["before"] is None
-
-
-def test_outcomes_hold_every_word_before_and_after_a_change() -> None:
-    plain, other = walk_of("translator"), walk_translation(load("transformer-en-fr"), "The black dog is on my bed.")
-    words = load_words("walk", "en").group("view")
-    settings: dict[str, Any] = {"block": (0, 0), "edits": (), "words": words, "links": {}, "language": "en"}
-    header, _ = unframe(encode_walk(other, key="k", kind="translator", before=plain, **settings))
-    for walk, sent in ((plain, header["outcomes"]["before"]), (other, header["outcomes"]["now"])):
-        assert sent["text"] == list(walk.stacks[0].tokens)
-        assert [word for word, _ in sent["words"]] == [*walk.stacks[1].tokens[1:], walk.written[-1]]
-        shares = [share for _, share in sent["words"] if share is not None]
-        highest = [float(choice.distribution.max()) for choice in walk.choices]
-        assert shares == pytest.approx(highest), "greedy: the chosen word is the likeliest"
-    assert unframe(encoded("translator"))[0]["outcomes"] is None
-
-
-def test_another_beginning_is_compared_at_its_first_word_and_as_long_as_both_write_the_same() -> None:
-    plain, other = walk_of("writer"), walk_writing(load_hub("writer-en", offline=True), "The old little boy")
-    written = [walk.stacks[0].tokens[walk.num_given :] for walk in (plain, other)]
-    for step in range(4):
-        assert other.follows(plain, step) is (written[0][:step] == written[1][:step])
-    assert other.follows(plain, 0)
