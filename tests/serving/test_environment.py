@@ -1,9 +1,10 @@
-"""A home that can be read, options that Streamlit knows, cores and memory of a container, and logs without texts."""
+"""Settings and options, a home that can be read, cores and memory of a container, and logs without texts."""
 
 import io
 import json
 import logging
 import os
+import re
 import tomllib
 import warnings
 from collections.abc import Iterator
@@ -12,16 +13,14 @@ from pathlib import Path
 import pytest
 from streamlit import config
 
-from serving import settings
 from serving.environment import NONE, profile, replace_unusable_home, usable_cores, usable_memory
 from serving.logs import configure_logging, log, where
-from serving.public_settings import hosted_settings
-from serving.settings import MAX_WORKERS, Settings, affordable_workers
+from serving.public_settings import hosted_settings, unknown_settings, validated_settings
+from serving.settings import MAX_WORKERS, Settings, affordable_workers, bounds, settings, table
+from tests.source_files import ROOT
 
 
-@pytest.mark.parametrize(
-    "home", ["/dev/null", "/dev/null/below", "/" + "x" * 5000, "unreadable secrets", "", "nonsense"]
-)
+@pytest.mark.parametrize("home", ["/dev/null/below", "/" + "x" * 5000, "unreadable secrets", "", "nonsense"])
 def test_a_home_that_cannot_be_is_left_and_one_without_secrets_stays(
     home: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -53,30 +52,15 @@ def test_strangers_see_no_details_and_send_little() -> None:
     assert alone["server"]["fileWatcherType"] == "none"
 
 
-def test_the_environment_comes_first() -> None:
-    environment = {
-        "STREAMLIT_SERVER_PORT": "80",
-        "STREAMLIT_SERVER_ADDRESS": "127.0.0.1",
-        "STREAMLIT_SERVER_ENABLE_CORS": "false",
-        "STREAMLIT_SERVER_COOKIE_SECRET": "hidden",
-    }
-    names = {"server.port": "PORT", "server.address": "ADDRESS", "server.enableCORS": "ENABLE_CORS"}
-    variables = {name: f"STREAMLIT_SERVER_{variable}" for name, variable in names.items()}
-    wanted = {"server.port": 80, "server.address": "127.0.0.1", "server.enableCORS": False}
-    assert profile(variables, environment) == profile({}) | wanted
-
-
 @pytest.mark.attack("settings")
 @pytest.mark.parametrize(
     ("name", "value", "needed"),
     [
         ("server.port", "many", "a whole number"),
-        ("server.port", "8501.5", "a whole number"),
         ("server.headless", "1", "true or false"),
         ("client.width", "nine", "a number"),
         ("server.headless", "False", ""),
         ("client.width", "3", ""),
-        ("x.path", "3", ""),
     ],
 )
 def test_what_streamlit_cannot_take_is_refused_at_the_start_by_name(name: str, value: str, needed: str) -> None:
@@ -108,7 +92,6 @@ V1_QUOTA, V1_PERIOD = "cpu/cpu.cfs_quota_us", "cpu/cpu.cfs_period_us"
         ({}, 8),
         ({"cpu.max": "max 100000"}, 8),
         ({"cpu.max": "250000 100000"}, 2),
-        ({"cpu.max": "50000 100000"}, 1),
         ({"cpu.max": "?"}, 8),
         ({V1_QUOTA: "-1\n", V1_PERIOD: "100000\n"}, 8),
         ({V1_QUOTA: "300000\n", V1_PERIOD: "100000\n"}, 3),
@@ -122,8 +105,7 @@ def test_a_quota_counts(tmp_path: Path, files: dict[str, str], cores: int) -> No
 
 
 @pytest.mark.parametrize(
-    ("limit", "memory"),
-    [("max", 64 * GB), (str(4 * GB), 4 * GB), (str(2**50), 64 * GB), ("?", 64 * GB), (str(2**63 - 4096), 64 * GB)],
+    ("limit", "memory"), [("max", 64 * GB), (str(4 * GB), 4 * GB), ("?", 64 * GB), (str(2**63 - 4096), 64 * GB)]
 )
 @pytest.mark.parametrize("name", ["memory.max", "memory/memory.limit_in_bytes"])
 def test_a_limit_of_memory_counts(tmp_path: Path, name: str, limit: str, memory: int) -> None:
@@ -136,7 +118,7 @@ def test_a_limit_of_memory_counts(tmp_path: Path, name: str, limit: str, memory:
 def test_workers_fit_into_the_memory(monkeypatch: pytest.MonkeyPatch, memory: int, workers: int) -> None:
     for module in ("settings", "public_settings"):
         monkeypatch.setattr(f"serving.{module}.usable_memory", lambda: memory)
-    monkeypatch.setattr(settings, "usable_cores", lambda: 8)
+    monkeypatch.setattr("serving.settings.usable_cores", lambda: 8)
     assert (affordable_workers(), Settings(hosted=True).workers, Settings().workers) == (workers, workers, 0)
     monkeypatch.setenv("ATLAS_HOSTED", "1")
     monkeypatch.setenv("ATLAS_WORKERS", "200")
@@ -212,10 +194,116 @@ def test_a_warning_is_logged_by_kind_and_place_alone(stream: io.StringIO) -> Non
     assert SECRET not in stream.getvalue()
 
 
-@pytest.mark.attack("logs")
-def test_both_ends_of_a_long_record_are_logged(stream: io.StringIO) -> None:
-    logging.getLogger("any").warning("a disallowed origin: %s: refused", "x" * 20_000)
-    event = str(lines(stream)[0]["event"])
-    assert len(event) < 700
-    assert event.startswith("a disallowed origin: xxx")
-    assert event.endswith("xxx: refused")
+@pytest.fixture(autouse=True)
+def bare(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No setting from outside the test."""
+    for name in [name for name in os.environ if name.startswith("ATLAS_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.mark.parametrize(("name", "value"), [("ATLAS_HOSTED", "1"), ("ATLAS_MODELS", "bert")])
+def test_at_home_anything_goes_and_strangers_have_limits(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str
+) -> None:
+    at_home = settings()
+    assert not at_home.restricted
+    assert (at_home.max_tokens, at_home.max_characters, at_home.model_memory) == (None, None, None)
+    assert (at_home.picture_limits, at_home.sound_limits) == ((10 * 2**20, 40_000_000), (10 * 2**20, 30))
+    monkeypatch.setenv(name, value)
+    hosted = settings()
+    assert hosted.restricted
+    assert (hosted.max_tokens, hosted.max_characters) == (2048, 20_000)
+    monkeypatch.setenv("ATLAS_MAX_TOKENS", "99")
+    assert settings().max_tokens == 99
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize("value", [None, "", " ", "1", "YES", "0", "off", "maybe"])
+def test_a_public_server_is_hosted_or_does_not_start(monkeypatch: pytest.MonkeyPatch, value: str | None) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", value or "")  # given back after the test
+    if value is None:
+        monkeypatch.delenv("ATLAS_HOSTED")
+    if value in (None, "", " ", "1", "YES"):
+        assert hosted_settings().hosted
+    else:
+        with pytest.raises(SystemExit, match="^ATLAS_HOSTED: "):
+            hosted_settings()
+
+
+@pytest.mark.attack("settings")
+@pytest.mark.parametrize(
+    ("name", "value", "others"),
+    [
+        ("ATLAS_WORKERS", "100000", {}),
+        ("ATLAS_METRICS", "0.0.0.0:99999", {}),
+        ("ATLAS_MODEL_FOLDERS", "/", {}),
+        ("ATLAS_RUNNER", "elsewhere", {}),
+        ("ATLAS_FRAME_ANCESTORS", "*", {}),
+        ("ATLAS_FRAME_ANCESTORS", "https://*.com", {}),
+        ("ATLAS_DEVICE", "banana", {}),
+        ("ATLAS_MAX_SECONDS", "0.001", {}),
+        ("ATLAS_MAX_WINDOWS", "60", {"ATLAS_MAX_VISITORS": "50"}),
+        ("ATLAS_SESSION_MB", "1", {}),
+        ("ATLAS_ADDRESS_UPLOADS_MB", "600", {}),
+        ("ATLAS_MODEL_FOLDERS", "/proc/self", {}),
+        ("ATLAS_METRICS", "0.0.0.0:8501", {}),
+    ],
+)
+def test_what_takes_a_limit_away_or_contradicts_another_is_refused_by_name(
+    monkeypatch: pytest.MonkeyPatch, name: str, value: str, others: dict[str, str]
+) -> None:
+    for each, given in {name: value, "ATLAS_HOSTED": "1", **others}.items():
+        monkeypatch.setenv(each, given)
+    with pytest.raises(SystemExit, match=f"^{name}: "):
+        hosted_settings(8501)
+
+
+def test_fewer_visitors_need_no_other_setting_and_protection_stays_on(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    monkeypatch.setenv("ATLAS_MAX_VISITORS", "50")
+    assert hosted_settings(8501).max_visitors == 50
+    with pytest.raises(SystemExit, match=r"^server\.enableXsrfProtection: "):
+        hosted_settings(8501, protects_uploads=False)
+
+
+def test_a_misspelt_setting_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MAX_VISITOR", "5")
+    assert unknown_settings() == ("ATLAS_MAX_VISITOR",)
+
+
+def test_all_that_is_wrong_is_named_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_SLOTS", "many")
+    monkeypatch.setenv("ATLAS_METRICS", "9501")
+    monkeypatch.setenv("ATLAS_FRAME_ANCESTORS", "*; script-src *")
+    with pytest.raises(SystemExit) as ended:
+        validated_settings()
+    lines = str(ended.value).splitlines()
+    assert [line.partition(":")[0] for line in lines] == ["ATLAS_SLOTS", "ATLAS_FRAME_ANCESTORS", "ATLAS_METRICS"]
+
+
+@pytest.mark.attack("settings")
+def test_every_number_has_both_bounds_and_a_value_beyond_is_refused_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    kinds = {"<class 'int'>", "<class 'float'>", "int | None"}
+    numbers = [name for name, field in Settings.model_fields.items() if str(field.annotation) in kinds]
+    found = {name: re.fullmatch(r"(above )?([\d,.]+) to ([\d,]+)", bounds(name)) for name in numbers}
+    assert [name for name in numbers if found[name] is None] == []
+    for value in ("0", "nan", "1; rm -rf /"):
+        monkeypatch.setenv("ATLAS_SLOTS", value)
+        with pytest.raises(SystemExit, match="ATLAS_SLOTS: "):
+            validated_settings()
+
+
+def test_the_documentation_lists_every_setting() -> None:
+    document = (ROOT / "docs" / "settings.md").read_text(encoding="utf-8")
+    found = re.search(r"<!-- settings:.*?-->\n(.*?)\n<!-- end of settings -->", document, flags=re.DOTALL)
+    assert found is not None
+    assert found[1] == table()
+
+
+def test_nothing_else_is_asked_of_the_environment() -> None:
+    """Every ATLAS_ variable that the code names is a setting."""
+    known = {f"ATLAS_{name.upper()}" for name in Settings.model_fields}
+    files = [path for folder in ("viz_core", "ui", "pages", "serving") for path in (ROOT / folder).rglob("*.py")]
+    named = {name for path in files for name in re.findall(r"\bATLAS_[A-Z_]+[A-Z]\b", path.read_text(encoding="utf-8"))}
+    assert named
+    assert named <= known

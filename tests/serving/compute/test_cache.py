@@ -1,12 +1,9 @@
 """The cache of results, whose turn it is to compute, and turns of pages: one of each address at a time."""
 
 import threading
-import time
 from concurrent.futures import ThreadPoolExecutor
 
-import numpy as np
 import pytest
-import streamlit
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,11 +11,7 @@ from PIL import Image
 
 from serving.compute import slots as singletons
 from serving.compute.cache import MISSING, LRUCache, footprint
-from serving.compute.turns import Client, PageTurns, Spent, Usual, turns
-from ui.compute import models
-from ui.compute import slots as compute
-from viz_core.trace import attend, record
-from viz_core.view.map_group import MapGroup
+from serving.compute.turns import Client, PageTurns, Spent, turns
 
 
 def test_the_longest_unused_goes_first_by_number_and_by_bytes() -> None:
@@ -66,30 +59,13 @@ def test_the_sum_is_always_that_of_what_is_there(puts: list[tuple[int, int]]) ->
 @pytest.mark.parametrize(
     ("value", "least", "most"),
     [
-        (torch.zeros(1000), 4000, 4100),
         (torch.zeros(1000)[:10], 4000, 4100),  # a view keeps all of it alive
-        (np.zeros((10, 10)), 800, 900),
         (Image.new("RGB", (100, 50)), 15_000, 15_100),
-        ("x" * 1000, 1000, 1200),
         ({"a": [torch.zeros(1000), torch.zeros(1000)]}, 8000, 8500),
     ],
 )
 def test_what_things_hold(value: object, least: int, most: int) -> None:
     assert least <= footprint(value) <= most
-
-
-@pytest.mark.parametrize("n", [40, 100])  # the maps of the shorter text are small enough to stay
-def test_a_group_of_maps_is_counted_with_what_comes_later(n: int) -> None:
-    queries = torch.randn(1, 4, n, 8)
-    with record() as trace:
-        attend(queries, queries, queries, site="encoder.0.self")
-    group = MapGroup("self", "Self", "q", "k", ("x",) * n, ("x",) * n, tuple(trace))
-    before = footprint(group)
-    group.picture(0)
-    maps = sum(4 * group.weights(0, head).numel() for head in range(4)) if group.is_small else 0
-    expected = trace.nbytes + group.picture(0).thumbnails.numel() + maps
-    assert expected <= before <= expected + 4 * 512 + 200 * n
-    assert footprint(group) == before
 
 
 def test_many_who_ask_at_once_get_the_same_and_what_failed_is_tried_again() -> None:
@@ -115,18 +91,6 @@ def test_many_who_ask_at_once_get_the_same_and_what_failed_is_tried_again() -> N
     assert len(made) == 2
 
 
-@pytest.mark.attack("messages")
-def test_no_visitor_can_empty_them() -> None:
-    """A message of Streamlit's protocol empties its caches, for all sessions."""
-    every = compute.metrics, compute.slots, compute.results, models.registry, models.runner
-    before, threads = [get() for get in every], threading.active_count()
-    for _ in range(3):
-        streamlit.cache_data.clear()
-        streamlit.cache_resource.clear()
-    assert [get() for get in every] == before
-    assert threading.active_count() == threads
-
-
 CROWD, NEWCOMER = Client("crowd", 1), Client("newcomer", 1)
 
 
@@ -148,26 +112,6 @@ def test_addresses_alternate_by_seconds_whatever_the_number_of_their_windows() -
     running = [(Client("crowd", 9), 5.0)]
     assert [*turns(waiting, running, lambda _: 0.0)][:2] == ["n1", "n0"]
     assert [*turns(waiting, [], lambda who: 9.0 if who == "newcomer" else 0.0)][:4] == ["c0", "c1", "c2", "c3"]
-
-
-def test_windows_of_an_address_share_its_turns() -> None:
-    waiting = [("a0", Client("a", 0), 1.0), ("a1", Client("a", 0), 1.0), ("b0", Client("a", 1), 1.0)]
-    assert [*turns(waiting, [], lambda _: 0.0)] == ["a0", "b0", "a1"]
-    assert [*turns(waiting, [], lambda who: 4.0 if who == Client("a", 0) else 0.0)] == ["b0", "a0", "a1"]
-
-
-def test_the_mean_time_of_a_kind_follows_the_newest_and_old_kinds_are_forgotten(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    usual = Usual()
-    assert usual.of("long") is None
-    usual.add("long", 8.0)
-    usual.add("long", 4.0)
-    assert usual.of("long") == 7.0
-    monkeypatch.setattr("serving.compute.turns._MAX_KINDS", 2)
-    for kind in ("short", "shorter"):
-        usual.add(kind, 1.0)
-    assert (usual.of("long"), usual.of("short")) == (None, 1.0)
 
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
@@ -202,39 +146,3 @@ def test_pages_of_one_address_take_turns() -> None:
     assert begun[2].wait(TIMEOUT)
     third.join(TIMEOUT)
     assert order == ["stranger", "second of it", "third of it"]
-
-
-def test_a_page_that_fails_ends_its_turn() -> None:
-    pages, over = PageTurns(), threading.Event()
-    with pytest.raises(ValueError, match="broken"), pages.turn("first"), pages.pause():
-        raise ValueError("broken")
-
-    def run() -> None:
-        with pages.turn("first"):
-            over.set()
-
-    threading.Thread(target=run).start()
-    assert over.wait(TIMEOUT)
-
-
-def test_first_pages_alternate_with_those_that_waited_before() -> None:
-    pages, order = PageTurns(), list[str]()
-    threads = list[threading.Thread]()
-
-    def wait(name: str) -> None:
-        def run() -> None:
-            with pages.turn("one address", name.startswith("newcomer")):
-                order.append(name)
-
-        threads.append(threading.Thread(target=run))
-        threads[-1].start()
-        while sum(map(len, turn._waiting.values())) < len(threads):
-            time.sleep(0.001)
-
-    with pages.turn("one address"):
-        turn = pages._of["one address"]
-        for name in ("answer 1", "answer 2", "newcomer 1", "newcomer 2", "newcomer 3"):
-            wait(name)
-    for thread in threads:
-        thread.join(TIMEOUT)
-    assert order == ["newcomer 1", "answer 1", "newcomer 2", "answer 2", "newcomer 3"]

@@ -14,7 +14,6 @@ from serving.compute.slots import (
     OutOfTimeError,
     OwnBusyError,
     Slots,
-    client_in_slot,
     in_slot,
     timer_in_slot,
 )
@@ -38,11 +37,9 @@ class Notes:
 
     def __init__(self) -> None:
         self.events: list[tuple[Any, ...]] = []
-        self.new: list[bool] = []  # whether each that waited was alone of its address
 
     def observe_wait(self, kind: str, seconds: float, new: bool) -> None:
         self.events.append(("waited", kind, seconds))
-        self.new.append(new)
 
     def observe_work(self, kind: str, seconds: float, outcome: str) -> None:
         self.events.append(("worked", kind, seconds, outcome))
@@ -175,28 +172,6 @@ def test_first_come_first_served_and_everyone_knows_their_place(
     assert {("worked", "gate", 2.0, "done"), ("waited", "next", 2.0)} <= set(notes.events)
 
 
-def test_a_newcomer_comes_before_the_other_windows_of_whoever_computes(
-    build: Callable[..., Slots], clock: Clock
-) -> None:
-    slots = build(queue=20)
-    crowd = [Client("crowd", window) for window in range(6)]
-    gate = Latch()
-    first = slots.submit("gate", gate, client=crowd[0])
-    assert gate.begun.wait(TIMEOUT)
-    order = []
-    jobs = [
-        slots.submit("next", lambda name=client: order.append((name, client_in_slot())), client=client)
-        for client in (*crowd[1:], Client("newcomer", 0), Client("newcomer", 1), Client("other", 0))
-    ]
-    clock.now += 2
-    assert [jobs[place].place for place in (5, 7)] == [1, 2]
-    gate.go.set()
-    for job in (first, *jobs):
-        over(job)
-    assert [name.address for name, _ in order][:2] == ["newcomer", "other"]
-    assert all(name == found for name, found in order), "work knows whose it is"
-
-
 def test_one_address_never_has_all_slots_nor_all_places(build: Callable[..., Slots], notes: Notes) -> None:
     slots = build(count=4, queue=8)
     gates = [Latch() for _ in range(4)]
@@ -212,28 +187,10 @@ def test_one_address_never_has_all_slots_nor_all_places(build: Callable[..., Slo
     with pytest.raises(OwnBusyError):
         slots.submit("one-too-many", lambda: None, client=Client("crowd", 9))
     assert ("refused", "one-too-many") in notes.events
-    assert over(slots.submit("short", lambda: "at once", client=Client("newcomer"))) == "at once"
     for gate in gates:
         gate.go.set()
     for job in (*running, *waiting):
         over(job)
-    assert sorted(notes.new) == [False] * 6 + [True] * 3, "the crowd's first, and the newcomer twice"
-
-
-def test_short_kinds_come_before_long_ones_of_the_same_window(build: Callable[..., Slots], clock: Clock) -> None:
-    slots = build(queue=20)
-
-    def long() -> None:
-        clock.now += 9
-
-    over(slots.submit("long", long))
-    _, gate = occupy(slots)
-    order: list[str] = []
-    jobs = [slots.submit(kind, lambda kind=kind: order.append(kind)) for kind in ("long", "short", "long", "short")]
-    gate.go.set()
-    for job in jobs:
-        over(job)
-    assert order == ["short", "short", "long", "long"]
 
 
 def test_past_the_queue_the_answer_is_busy_and_whoever_leaves_makes_room(
@@ -300,17 +257,3 @@ def test_a_page_drawn_anew_finds_its_job_and_its_place(build: Callable[..., Slot
     assert again is not mine  # what is over is not known any more: whoever wants it kept keeps it
     over(again)
     assert runs == [1, 3]
-
-
-def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Callable[..., Slots]) -> None:
-    slots = build()
-    running, gate = occupy(slots, "finished")
-    waiting = slots.submit("next", lambda: "never")
-    assert slots.close(0) is False
-    with pytest.raises(BusyError):
-        over(waiting)
-    with pytest.raises(BusyError):
-        slots.submit("late", lambda: None)
-    gate.go.set()
-    assert slots.close(TIMEOUT) is True
-    assert over(running) == "finished"

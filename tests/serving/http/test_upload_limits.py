@@ -2,7 +2,6 @@
 
 import asyncio
 import errno
-import gzip
 import hashlib
 import re
 from collections import Counter
@@ -28,7 +27,6 @@ from serving.http.upload_limits import StoredFiles, UploadLimits
 from tests.serving.http.sockets import asynchronous
 from tests.source_files import ROOT
 from ui.streamlit_internals import sessions
-from viz_core.view.components import COMPONENTS
 
 MB = 2**20
 
@@ -81,21 +79,6 @@ async def test_three_hundred_that_nobody_uses(files: MemoryUploadedFileManager) 
     assert {(await host.put("a", str(number)))[0] for number in range(300)} == {204}
     assert list(files.file_storage["a"]) == ["297", "298", "299"], "the newest stay"
     assert host.away == {"old-uploads": 297}
-    host = Host(files, session_bytes=MB)
-    host.go.set()
-    for number in range(300):
-        await host.put("small", str(number), size=0)
-    assert len(files.file_storage["small"]) == 16
-
-
-@asynchronous
-async def test_more_than_all_sessions_may_keep_is_refused_in_words(files: MemoryUploadedFileManager) -> None:
-    host = Host(files)
-    host.go.set()
-    answers = [await host.put(f"s{number}", "f", size=2 * MB) for number in range(6)]
-    assert answers == [(204, b"")] * 4 + [(503, b"<too-many-uploads>")] * 2
-    files.remove_session_files("s0")
-    assert (await host.put("s9", "f"))[0] == 204, "who leaves makes room"
 
 
 @asynchronous
@@ -107,11 +90,8 @@ async def test_one_address_may_not_keep_all_there_is(files: MemoryUploadedFileMa
     assert (await host.put("s9", "f", address="10.0.0.2"))[0] == 204, "others have their share"
     files.remove_session_files("s0")
     assert (await host.put("s5", "f", address="10.0.0.1"))[0] == 204, "who leaves makes room"
-    assert host.away == {"too-many-uploads": 1}
-    for session in list(files.file_storage):
-        files.remove_session_files(session)
-    await host.put("new", "f")
-    assert set(host.app._senders) == {"new"}, "and is forgotten"
+    answers = [await host.put(f"t{number}", "f", size=2 * MB, address=f"10.0.1.{number}") for number in range(2)]
+    assert answers == [(204, b""), (503, b"<too-many-uploads>")], "nor all of them together"
 
 
 @asynchronous
@@ -132,9 +112,6 @@ async def test_a_full_disk_is_a_sentence_and_other_requests_pass(files: MemoryUp
     assert await host.put("a", "none-left") == (507, b"<no-space>")
     assert (await host.put("a", "b"))[0] == 204, "nothing is held by what failed"
     assert host.away == {"no-space": 1}
-    host = Host(files, max_transfers=0)
-    host.go.set()
-    assert (await host.put("a", "b", method="DELETE"))[0] == 204
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])
@@ -212,14 +189,6 @@ def test_a_site_that_may_frame_it_is_named() -> None:
 
 
 @pytest.mark.attack("headers")
-def test_pages_may_use_what_they_have_a_control_for_and_no_other_device() -> None:
-    permissions = dict(part.split("=") for part in with_headers().get("/").headers["permissions-policy"].split(", "))
-    offered = {name for name, who in permissions.items() if who == "(self)"}
-    assert offered == {"camera", "microphone", "clipboard-write", "fullscreen"}
-    assert {permissions[name] for name in ("geolocation", "payment", "usb")} == {"()"}
-
-
-@pytest.mark.attack("headers")
 def test_who_came_by_tls_comes_by_tls_again_and_so_do_cookies() -> None:
     plain, safe = (with_headers(address=f"{scheme}://testserver").get("/").headers for scheme in ("http", "https"))
     assert "strict-transport-security" not in plain
@@ -229,15 +198,12 @@ def test_who_came_by_tls_comes_by_tls_again_and_so_do_cookies() -> None:
     assert all("samesite=lax" in cookie.lower() for cookie in safe.get_list("set-cookie"))
 
 
-NAMES = sorted(path.parent.name for path in COMPONENTS.glob("*/main.js"))
-
-
 @pytest.fixture
 def client() -> TestClient:
     return TestClient(Starlette(routes=list(routes())))
 
 
-@pytest.mark.parametrize("name", [PLOTLY, *NAMES])
+@pytest.mark.parametrize("name", [PLOTLY, "attention_view"])
 def test_a_script_is_kept_for_good_under_an_address_with_its_digest(client: TestClient, name: str) -> None:
     found = script(name)
     digest = hashlib.sha256(found.code).hexdigest()
@@ -250,41 +216,24 @@ def test_a_script_is_kept_for_good_under_an_address_with_its_digest(client: Test
     assert mounted.get(f"/tools/class/{found.address}").status_code == 200, "under whatever path the app is served"
 
 
-def test_it_comes_packed_to_who_can_unpack_it(client: TestClient) -> None:
-    found = script(PLOTLY)
-    with client.stream("GET", f"/{found.address}", headers={"Accept-Encoding": "br, gzip"}) as answer:
-        raw = b"".join(answer.iter_raw())
-        assert answer.headers["content-encoding"] == "gzip"
-    assert gzip.decompress(raw) == found.code
-    assert len(raw) < len(found.code) / 2
-    plain = client.get(f"/{found.address}", headers={"Accept-Encoding": "identity"})
-    assert "content-encoding" not in plain.headers
-    assert plain.headers["vary"] == answer.headers["vary"] == "Accept-Encoding"
-
-
 @pytest.mark.parametrize(
     "path",
     [
         "atlas/chart-0000000000000000.js",  # another version
-        "atlas/nobody-0000000000000000.js",
         "atlas/shared-0000000000000000.js",  # a folder, but no component
         "atlas/..%2Fchart-0000000000000000.js",
         "atlas/chart-.js",
-        "atlas/chart.js",
-        "atlas/",
     ],
 )
 def test_nothing_else_is_answered(client: TestClient, path: str) -> None:
     assert client.get(f"/{path}").status_code == 404
-    with pytest.raises(ValueError, match="expected one of attention_view, chart, .*, plotly, .*, got 'nobody'"):
-        script("nobody")
 
 
 @pytest.fixture
 def front_end(tmp_path: Path) -> TestClient:
     """Two files in the folder that is served, one beside it, and a server that answers for all else."""
     (tmp_path / "static" / "js").mkdir(parents=True)
-    for name, code in (("static/js/index.abc.js", b"code;" * 99), ("static/js/font.woff2", b"font"), ("own.js", b"no")):
+    for name, code in (("static/js/index.abc.js", b"code;" * 99), ("own.js", b"no")):
         (tmp_path / name).write_bytes(code)
     inner = Starlette(routes=[Route("/{path:path}", lambda _: PlainTextResponse("inner"), methods=["GET", "HEAD"])])
     return TestClient(FrontEndFiles(inner, tmp_path / "static", "/static"))
@@ -298,8 +247,6 @@ def test_files_of_the_front_end_come_packed_from_memory(front_end: TestClient, t
         assert int(answer.headers["content-length"]) < 99
         assert answer.headers["content-type"] in ("text/javascript", "application/javascript")
         assert "immutable" in answer.headers["cache-control"]
-    font = front_end.get("/static/js/font.woff2")
-    assert (font.content, font.headers.get("content-encoding")) == (b"font", None)
     (tmp_path / "static" / "js" / "index.abc.js").unlink()
     assert front_end.get("/static/js/index.abc.js").content == b"code;" * 99
 
@@ -310,7 +257,6 @@ def test_files_of_the_front_end_come_packed_from_memory(front_end: TestClient, t
         ("own.js", {}),
         ("static/js/..%2F..%2Fown.js", {}),
         ("static/js/none.js", {}),
-        ("static/js/", {}),
         ("static/js/index.abc.js", {"Accept-Encoding": "identity"}),
         ("static/js/index.abc.js", {"Range": "bytes=0-3"}),
         ("static/js/index.abc.js", {"If-None-Match": '"x"'}),

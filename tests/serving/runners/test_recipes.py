@@ -1,35 +1,22 @@
 """What the app was asked, as a notebook that asks the same; and the shipped models where the hub's are asked for."""
 
-import hashlib
 from dataclasses import replace
 from typing import Any
 
 import nbformat
-import numpy as np
 import pytest
 import torch
 from PIL import Image
 
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.models import ShippedClassifier, ShippedTranslator
-from serving.requests.request import (
-    MAX_CARRIED,
-    TONES,
-    PayloadMissingError,
-    Picture,
-    RunRequest,
-    SoundInput,
-    VideoInput,
-)
+from serving.requests.request import MAX_CARRIED, PayloadMissingError, Picture, RunRequest, VideoInput
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
-from tests.viz_core.images.test_preprocessing import animation
 from ui.text.words import load_words
 from viz_core import view
-from viz_core.hub import HubError, HubVision, Sampling
+from viz_core.hub import Sampling
 from viz_core.hub.runs.run import RunInputs
-from viz_core.images.open_image import as_rgb
 from viz_core.pretrained.samples import GARMENTS, drawn_picture
-from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.view.components import view_words
 from viz_core.view.payload import View
 from viz_core.view.requests import Pin
@@ -83,51 +70,13 @@ def test_all_that_was_chosen_is_in_it() -> None:
     )
 
 
-@pytest.mark.parametrize("mode", ["1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr", "I;16", "F"])
-def test_pictures_of_any_mode_come_along(mode: str) -> None:
-    image = Image.linear_gradient("L").resize((32, 32)).convert("L" if mode in ("I;16", "F") else mode)
-    image = image.convert(mode) if mode in ("I;16", "F") else image
-    run_source = Picture(hashlib.sha256(image.tobytes()).hexdigest(), image).run_source()
-    assert len(run_source.code) < MAX_CARRIED
-    names: dict[str, Any] = {}
-    exec(run_source.code, names)
-    assert names["image"].tobytes() == as_rgb(image).tobytes()
-
-
-def test_the_vision_chapter_gets_the_classifier_itself() -> None:
-    shown = HubVisionSpec(HubModelSpec("vit-fashion-mnist")).load(None)
-    assert not isinstance(shown, HubVision)
-    assert shown.labels[:1] == ("T-shirt/top",)
-    with pytest.raises(HubError, match="takes a text, not a picture"):
-        HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)
-
-
-NOISE = np.random.default_rng(0).uniform(-0.5, 0.5, 3 * RATE).astype(np.float32)
 LARGE = Image.effect_noise((800, 800), 100).convert("RGB")
-
-
-def test_sounds_and_videos_come_along_where_they_are_small() -> None:
-    spec, video = HubModelSpec("org/any"), VideoInput("x", (animation("GIF", 3),))
-    tones = HubRequest(spec, RunInputs(sound=SoundInput(TONES, tone_sequence()), target="a b", max_new_tokens=3))
-    assert code(tones).endswith("sound = tone_sequence()\nrun = model.run(target='a b', sound=sound, max_new_tokens=3)")
-    drawn = HubRequest(spec, RunInputs("Where?", video=video, max_new_tokens=3))
-    assert code(drawn).endswith("run = model.run('Where?', video=video, max_new_tokens=3)")
-    names: dict[str, Any] = {}
-    for payload in (SoundInput("x", Sound(NOISE)), video):
-        exec(payload.run_source().code, names)
-    assert np.allclose(names["sound"].samples, NOISE, atol=1e-4)
-    assert len(names["video"].frames) == 3
 
 
 @pytest.mark.parametrize(
     ("request_", "needs", "path"),
     [
         (ClassificationRequest(HubVisionSpec(HubModelSpec("org/vit")), Picture("y", LARGE)), "picture", "picture.png"),
-        (
-            HubRequest(HubModelSpec("x"), RunInputs(sound=SoundInput("y", Sound(np.tile(NOISE, 4))))),
-            "sound",
-            "sound.wav",
-        ),
         (
             HubRequest(HubModelSpec("x"), RunInputs("?", video=VideoInput("y", (bytes(MAX_CARRIED + 1),)))),
             "video",

@@ -17,34 +17,25 @@ from serving.compute.cache import LRUCache
 from serving.requests.hub import HubModelSpec, HubRequest, HubVisionSpec
 from serving.requests.lab import local_model_names
 from serving.requests.models import ModelRegistry, NoModel, ShippedClassifier, ShippedTranslator
-from serving.requests.request import TONES, ContributionRequest, PayloadMissingError, Picture, RunRequest, SoundInput
+from serving.requests.request import TONES, PayloadMissingError, Picture, RunRequest, SoundInput
 from serving.requests.shipped import ClassificationRequest, TranslationRequest
 from serving.runners.remote import ModelServer, RemoteRunner
 from serving.runners.runner import LocalRunner
-from tests.serving.runners.wire import Wire
+from tests.serving.runners.worker_functions import Wire
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
-from viz_core.hub import HubError, HubModel, Sampling
+from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.run import RunInputs
-from viz_core.lab.pictures import (
-    heads_measured,
-    label_relevance,
-    patch_positions,
-    picture_facts,
-    token_in_layer,
-    token_over_patches,
-)
-from viz_core.lab.runs import map_residuals, position_schemes, read_card
-from viz_core.lessons.transformer.layers import encoder_walk, future_leak, translation_residuals
+from viz_core.lab.pictures import heads_measured, patch_positions, token_in_layer
+from viz_core.lab.runs import map_residuals, read_card
+from viz_core.lessons.transformer.layers import translation_residuals
 from viz_core.lessons.vision_transformer import patches_shuffled
-from viz_core.pretrained import TextError, Translation, Translator
+from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.samples import GARMENTS, drawn_picture
 from viz_core.sounds.sound import tone_sequence
 from viz_core.view.components import WORD_NAMES
 from viz_core.view.payload import View, encode_view
-from viz_core.view.requests import MapRequest, Part
-from viz_core.view.shipped import aligning_head
 from viz_core.view.state import ViewState
 
 LABELS: dict[str, str] = defaultdict(lambda: "a label")
@@ -104,10 +95,7 @@ def remote(wire: Wire) -> RemoteRunner:
     return RemoteRunner(wire, LRUCache(100, 2**24))
 
 
-every_request = pytest.mark.parametrize("wanted", REQUESTS.values(), ids=list(REQUESTS))
-
-
-@every_request
+@pytest.mark.parametrize("wanted", REQUESTS.values(), ids=list(REQUESTS))
 def test_a_run_and_its_view_are_the_same_from_elsewhere(
     local: LocalRunner, remote: RemoteRunner, wire: Wire, wanted: RunRequest[Any, Any]
 ) -> None:
@@ -142,19 +130,6 @@ def test_a_run_and_its_view_are_the_same_from_elsewhere(
     assert methods == ["outline", *["parts"] * len(groups)], "what one message asks of a group crosses at once"
 
 
-def test_maps_of_a_small_group_cross_once(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
-    here, there = (runner.groups(CALM, LABELS)[0] for runner in (local, remote))
-    encode_view(View((there,), WORDS), ViewState(there.id, 0, 0))
-    assert there.is_small
-    wire.received.clear()
-    for layer, head in here.heads:
-        assert torch.equal(there.weights(layer, head), here.weights(layer, head))
-        assert torch.equal(here.weights(layer, head), here.calls[layer].weights(head=head)[0])
-    there.pictures()
-    assert not wire.received
-    assert not isinstance(there.parts([MapRequest(((0, 9),))])[0], Part), "there is no such head"
-
-
 def test_heads_switched_off_elsewhere_are_those_of_the_request(
     local: LocalRunner, remote: RemoteRunner, translator: Translator
 ) -> None:
@@ -168,60 +143,30 @@ def test_heads_switched_off_elsewhere_are_those_of_the_request(
     batch = TranslationRequest.run_all(translator, [CALM, unknown, without])
     assert isinstance(batch[1], ValueError)
     assert (batch[0].text, batch[2].text) == (plain.text, here.text)  # type: ignore[union-attr]
-    assert "with intervene({'decoder.1.cross': off(1, 3), 'encoder.0.self': off(0)}):" in without.run_source().code
 
 
-def test_a_second_input_elsewhere_is_asked_for_by_its_own_sentence(local: LocalRunner, remote: RemoteRunner) -> None:
-    other, name = TranslationRequest(TINY, "She has a red car."), "map 1.cross:1.3:mean:tokens"
-    groups = [remote.groups(request, LABELS) for request in (CALM, other)]
-    view = View(groups[0], WORDS, groups[1], ("one", "two"))
-    sent = decode_view(encode_view(view, aligning_head(view.groups), wants=read_requests(name))).parts[name]
-    assert torch.equal(sent, local.run(other).trace["decoder.1.cross"].weights(head=3)[0])
-
-
-def test_nothing_large_crosses(remote: RemoteRunner, wire: Wire) -> None:
-    """The trace and the logits stay: a first view of a long text takes far less than its maps."""
-    sentence = TranslationRequest(TINY, " ".join(["The dog is in the house and the cat is on the bed."] * 12))
-    for long in (sentence, lab("gpt2", "The cat sat on the mat. " * 8)):
-        wire.received.clear()
-        trace = remote.run(long).trace
-        for group in remote.groups(long, LABELS):
-            for layer in range(len(group.calls)):
-                group.picture(layer)
-        assert {method for method, _ in wire.received} == {"outline", "parts"}
-        whole = sum(4 * call.num_heads * call.num_queries * call.num_keys for call in trace)
-        assert sum(size for _, size in wire.received) < whole / 2
-
-
-VISION = ("classifier", "lab classifier")
-FUNCTIONS: list[tuple[str, Callable[..., Any], tuple[Any, ...]]] = [
-    ("translator", translation_residuals, ()),
-    ("translator", encoder_walk, ()),
-    *((name, map_residuals, ()) for name in KINDS[::2]),
-    *((name, HubModel.next_words, (-1, 5, 0.7)) for name in ("gpt2", "t5")),
-    *((name, heads_measured, ()) for name in VISION),
-    *((name, patches_shuffled, (3,)) for name in VISION),
-    *((name, token_in_layer, (2, 1, "max", 0.3)) for name in VISION),
-    *((name, token_over_patches, (0,)) for name in VISION),
-]
-OF_MODELS = [
-    *((name, function, ()) for name in KINDS[1:3] for function in (read_card, position_schemes)),
-    *((name, picture_facts, ()) for name in VISION),
-    *((name, patch_positions, ((3, 5),)) for name in VISION),
+FUNCTIONS: list[tuple[str, str, Callable[..., Any], tuple[Any, ...]]] = [
+    ("evaluate", "translator", translation_residuals, ()),
+    ("evaluate", "whisper", map_residuals, ()),
+    ("evaluate", "t5", HubModel.next_words, (-1, 5, 0.7)),
+    ("evaluate", "lab classifier", patches_shuffled, (3,)),
+    ("evaluate", "classifier", token_in_layer, (2, 1, "max", 0.3)),
+    ("evaluate_model", "gpt2", read_card, ()),
+    ("evaluate_model", "lab classifier", patch_positions, ((3, 5),)),
 ]
 
 
-@pytest.mark.parametrize(("name", "function", "arguments"), [*FUNCTIONS, *OF_MODELS])
+@pytest.mark.parametrize(("method", "name", "function", "arguments"), FUNCTIONS)
 def test_functions_are_evaluated_beside_the_model(
     local: LocalRunner,
     remote: RemoteRunner,
     wire: Wire,
+    method: str,
     name: str,
     function: Callable[..., Any],
     arguments: tuple[Any, ...],
 ) -> None:
-    of_model = (name, function, arguments) in OF_MODELS
-    method, subject = ("evaluate_model", REQUESTS[name].model) if of_model else ("evaluate", REQUESTS[name])
+    subject = REQUESTS[name] if method == "evaluate" else REQUESTS[name].model
     here, there = (getattr(runner, method)(subject, function, *arguments) for runner in (local, remote))
     assert plain(there) == plain(here)
     assert {called for called, _ in wire.received} == {method}
@@ -257,18 +202,6 @@ def test_a_question_without_a_name_is_refused_wherever_models_are(local: LocalRu
                     evaluate(subject, question)  # type: ignore[operator]
 
 
-def test_errors_are_those_of_this_process(local: LocalRunner, remote: RemoteRunner) -> None:
-    reads = HubVisionSpec(HubModelSpec("bert", offline=True))
-    for runner in (local, remote):
-        assert runner.evaluate(CALM, future_leak, step=1) < 1e-5, "a named argument"
-        with pytest.raises(TextError, match="nothing to translate yet"):
-            runner.run(TranslationRequest(TINY, "  "))
-        with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.evaluate_model(reads, picture_facts)
-        with pytest.raises(HubError, match="takes a text, not a picture"):
-            runner.run(ClassificationRequest(reads, Picture("black", Image.new("RGB", (8, 8)))))
-
-
 def test_a_run_is_cached_once_and_crosses_once(local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
     for runner in (local, remote):
         assert runner.find(CALM) is None
@@ -278,22 +211,6 @@ def test_a_run_is_cached_once_and_crosses_once(local: LocalRunner, remote: Remot
         runner.groups(CALM, LABELS)
         assert len(runner._cache) == 1
     assert [method for method, _ in wire.received] == ["outline"]
-
-
-@pytest.mark.parametrize("name", ["classifier", "lab classifier"])
-def test_contributions_are_requested_like_weights(local: LocalRunner, remote: RemoteRunner, name: str) -> None:
-    wanted = REQUESTS[name]
-    carried = ContributionRequest(wanted)
-    here, there, weights = local.run(carried), remote.run(carried), local.run(wanted)
-    assert here.probabilities == there.probabilities == weights.probabilities
-    relevance = remote.evaluate(wanted, label_relevance, here.label)
-    assert torch.equal(relevance, local.evaluate(wanted, label_relevance, here.label))
-    assert float((relevance - torch.eye(len(relevance))).abs().max()) > 0
-    for site in here.trace.sites:
-        shares = here.trace[site].weights(head=1)
-        assert torch.equal(there.trace[site].weights(head=1), shares)
-        torch.testing.assert_close(shares.sum(dim=-1), torch.ones(shares.shape[:-1]))
-        assert not torch.allclose(shares, weights.trace[site].weights(head=1), atol=1e-3)
 
 
 def test_a_picture_is_sent_once(load: Callable[..., Any], local: LocalRunner, remote: RemoteRunner, wire: Wire) -> None:
@@ -314,22 +231,10 @@ def test_a_picture_is_sent_once(load: Callable[..., Any], local: LocalRunner, re
     assert local.run(ClassificationRequest(LAB, black)).probabilities != run.probabilities
 
 
-def test_sampling_is_part_of_the_request(local: LocalRunner, remote: RemoteRunner) -> None:
-    texts = set()
-    for seed in (1, 2):
-        drawn = lab("gpt2", "The cat", max_new_tokens=8, sampling=Sampling(1.5, 0, 1.0, seed))
-        assert remote.run(drawn).text == local.run(drawn).text
-        texts.add(local.run(drawn).text)
-    assert len({*texts, local.run(lab("gpt2", "The cat", max_new_tokens=8)).text}) == 3
-
-
 def test_models_and_limits_are_those_of_the_requested_machine(
     local: LocalRunner, remote: RemoteRunner, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert set(KINDS) <= set(remote.evaluate_model(NoModel(), local_model_names))
-    registry = ModelRegistry()
-    assert registry(LAB).hub is registry(LAB.hub), "with two interfaces it is loaded once"  # type: ignore[attr-defined]
-    assert LAB.affinity == LAB.hub.affinity
     monkeypatch.setenv("ATLAS_MAX_CHARACTERS", "20")
     monkeypatch.setenv("ATLAS_MODEL_MEMORY_MB", "1")
     for runner in (local, remote):

@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from serving.compute.cache import LRUCache
-from serving.compute.slots import AbandonedError, BusyError, client_in_slot, timer_in_slot, working_for
+from serving.compute.slots import AbandonedError, client_in_slot, timer_in_slot, working_for
 from serving.compute.turns import Client
 from serving.metrics import Metrics
 from serving.requests.models import ModelRegistry, ShippedTranslator
@@ -243,12 +243,6 @@ def test_answers_errors_and_a_replaced_process(pool: tuple[str, Any], tmp_path: 
     replacement[0].terminate()
     replacement[0].join(TIMEOUT)
     assert replacement[0].exitcode == 0
-
-
-def test_without_its_process_the_pool_is_busy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shared_pool, "_TIMEOUT", 0.2)
-    with pytest.raises(BusyError):
-        PoolClient(str(tmp_path / "nobody")).execute("evaluate_model", MODEL, process)
 
 
 def test_work_counts_for_whoever_waits(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,5 @@
-"""Models in worker processes: the same answers, and none is lost when a process dies."""
+"""Models in worker processes: the same answers, and none is lost when a process dies; crew and batches."""
 
-import os
-import signal
 import subprocess
 import sys
 import threading
@@ -9,7 +7,6 @@ import time
 import types
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from multiprocessing import forkserver
 from pathlib import Path
 from typing import Any
 
@@ -27,9 +24,7 @@ from serving.runners.runner import LocalRunner
 from serving.runners.worker_pool import Worker, WorkerPool
 from tests.serving.runners.worker_functions import (
     LabModel,
-    cached_runs,
     complain,
-    die,
     eventually,
     has_streamlit,
     leaving,
@@ -42,7 +37,7 @@ from tests.serving.runners.worker_functions import (
     wait_to_be_ended,
 )
 from viz_core.lessons.transformer.layers import translation_residuals
-from viz_core.pretrained import TextError
+from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.runtime.hooks import interruptible
 
 MODEL = ShippedTranslator("transformer-en-fr")
@@ -97,18 +92,6 @@ def test_runs_weights_and_errors_are_those_of_a_local_model(runner: RemoteRunner
         runner.evaluate(CALM, refuse_to_cross)
 
 
-def test_a_request_goes_to_one_worker_and_a_lab_model_to_another(pool: WorkerPool) -> None:
-    requests = [TranslationRequest(MODEL, f"{number} cats.") for number in range(20)]
-    assert {hash(one) % 2 for one in requests} == {0, 1}
-    pids = [one.process.pid for one in pool.workers]
-    assert len(set(pids)) == 2
-    for one in requests:
-        assert pool.execute("evaluate", one, process) == pids[hash(one) % 2]
-    found = {pool.execute("evaluate_model", LabModel(), process) for _ in range(3)}
-    assert len(found) == 1
-    assert not found & set(pids)
-
-
 @pytest.mark.attack("disorder")
 def test_no_result_is_lost_when_a_worker_is_killed(pool: WorkerPool, runner: RemoteRunner) -> None:
     requests = [TranslationRequest(MODEL, f"The old dog and {number} cats are in the house.") for number in range(12)]
@@ -141,17 +124,6 @@ def test_no_result_is_lost_when_a_worker_is_killed(pool: WorkerPool, runner: Rem
 
 
 @pytest.mark.attack("disorder")
-def test_a_call_that_kills_its_worker_is_given_up_and_what_cannot_be_is_refused(pool: WorkerPool) -> None:
-    with pytest.raises(BusyError):
-        pool.workers[0].execute("evaluate_model", MODEL, die)
-    assert pool.workers[0].execute("evaluate_model", MODEL, process) > 0
-    with pytest.raises(ValueError, match="got '__init__'"):
-        pool.execute("__init__", MODEL)
-    with pytest.raises(ValueError, match="got 0"):
-        WorkerPool(0)
-
-
-@pytest.mark.attack("disorder")
 @pytest.mark.parametrize(("model", "times"), [(MODEL, 2), (NoModel(), 1), (LabModel(), 1)])
 def test_a_call_that_reads_a_folder_and_kills_its_worker_is_not_repeated(
     pool: WorkerPool, tmp_path: Path, model: ModelSpec[Any], times: int
@@ -160,6 +132,8 @@ def test_a_call_that_reads_a_folder_and_kills_its_worker_is_not_repeated(
     with pytest.raises(BusyError):
         pool.workers[0].execute("evaluate_model", model, note_and_die, str(attempts))
     assert attempts.read_text() == "x" * times
+    with pytest.raises(ValueError, match="got '__init__'"):
+        pool.execute("__init__", MODEL)
 
 
 @pytest.mark.attack("disorder")
@@ -181,16 +155,6 @@ def test_work_that_nobody_waits_for_ends(pool: WorkerPool, tmp_path: Path, monke
     assert one.execute("evaluate_model", MODEL, process) != before
 
 
-def test_every_worker_is_warmed_and_so_is_its_replacement(pool: WorkerPool) -> None:
-    for _ in range(2):
-        pool.execute("warm", CALM)
-    assert all(one._warmed == [CALM] for one in pool.workers)
-    died = pool.workers[0].process
-    died.kill()
-    died.join(60)  # between two calls: the next one had nothing to do with it
-    assert pool.workers[0].execute("evaluate_model", NoModel(), cached_runs) == 1
-
-
 @linux
 @pytest.mark.attack("memory")
 def test_workers_share_one_copy_of_the_weights(pool: WorkerPool) -> None:
@@ -209,26 +173,6 @@ def test_a_worker_has_a_limit_of_memory(pool: WorkerPool) -> None:
     with pytest.raises(MemoryError):
         pool.workers[0].execute("evaluate_model", NoModel(), reserve_all)
     assert pool.workers[0].execute("evaluate_model", NoModel(), process) == before
-
-
-@linux
-def test_a_lower_limit_of_the_system_stays() -> None:
-    limits = "import resource as r; from serving.runners.worker import limit_memory as limit; first = 64 << 30; "
-    limits += (
-        "r.setrlimit(r.RLIMIT_AS, (first, first)); limit(1 << 40); assert r.getrlimit(r.RLIMIT_AS) == (first, first); "
-    )
-    limits += "limit(1 << 30); soft, hard = r.getrlimit(r.RLIMIT_AS); assert soft < first == hard"
-    subprocess.run([sys.executable, "-c", limits], cwd=Path(__file__).parents[3], check=True)
-
-
-@linux
-@pytest.mark.attack("disorder")
-def test_the_fork_server_may_die_and_its_workers_are_replaced(pool: WorkerPool) -> None:
-    before = pool.workers[0].execute("evaluate_model", NoModel(), process)
-    os.kill(forkserver._forkserver._forkserver_pid, signal.SIGKILL)  # type: ignore[attr-defined]
-    eventually(lambda: not pool.workers[0].process or not pool.workers[0].process.is_alive())
-    assert pool.workers[0].execute("evaluate_model", NoModel(), process) != before
-    eventually(lambda: not Path(f"/proc/{before}").exists())
 
 
 def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -257,3 +201,20 @@ if __name__ == "__main__":
 def test_a_worker_ends_with_the_process_that_started_it() -> None:
     found = subprocess.run([sys.executable, "-c", ABANDON], stdout=subprocess.PIPE, check=False)
     eventually(lambda: not Path(f"/proc/{int(found.stdout)}").exists())
+
+
+TINY = ShippedTranslator("tiny-en-fr")
+
+
+def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translator: Translator) -> None:
+    """Also of several models, and with several beams."""
+    sentences = [TranslationRequest(TINY, text) for text in ("Go.", "She has a red car.", "Go.", "Where is the cat?")]
+    sentences += [TranslationRequest(ShippedTranslator(model), "Go.", beam) for model in "ab" for beam in (1, 4)]
+    together = LocalRunner(lambda _model: translator, LRUCache(100, 2**24)).run_all(sentences)
+    for one, made in zip(sentences, together, strict=True):
+        assert isinstance(made, Translation)
+        alone = translator.translate(one.text, beam=one.beam)
+        assert (made.text, made.target_ids, made.complete) == (alone.text, alone.target_ids, alone.complete)
+        assert made.log_probability == pytest.approx(alone.log_probability, abs=1e-6)
+        for call in alone.trace:
+            torch.testing.assert_close(made.trace[call.site].weights(), call.weights(), rtol=0, atol=1e-6)

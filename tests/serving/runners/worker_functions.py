@@ -1,18 +1,20 @@
-"""Functions for workers, in a module that a worker can import, and what tests of them wait with."""
+"""Functions for workers, in a module that they can import; what tests wait with; and a server without a process."""
 
 import os
+import pickle
 import resource
 import subprocess
 import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from serving.compute.slots import AbandonedError
 from serving.requests.models import NoModel
-from serving.runners import worker
+from serving.runners.remote import ModelServer
 from viz_core.pretrained import Translation, Translator
 from viz_core.runtime.hooks import may_end
 
@@ -29,10 +31,6 @@ def reserve_all(_model: None) -> None:
 def run_program(_model: None) -> int:
     """Return the exit status of a program that this process started."""
     return subprocess.run(["sh", "-c", "exit 7"], check=False).returncode
-
-
-def die(_model: Translator) -> None:
-    os._exit(1)
 
 
 def note_and_die(_model: object, attempts: str) -> None:
@@ -77,10 +75,6 @@ def has_streamlit(_model: None) -> bool:
     return "streamlit" in sys.modules
 
 
-def cached_runs(_model: None) -> int:
-    return len(worker.server()._cache)
-
-
 class LabModel(NoModel):
     """No model either, but one that is sent to the workers of the lab."""
 
@@ -102,3 +96,29 @@ def leaving(gone: Callable[[], bool]) -> Callable[[], None]:
             raise AbandonedError("test")
 
     return check
+
+
+class Wire:
+    """Calls the server as a pool's front end calls a replica."""
+
+    def __init__(self, server: ModelServer) -> None:
+        self._server = server
+        self.received: list[tuple[str, int]] = []  # method, and bytes of its result
+        self.sent: list[tuple[str, int]] = []  # method, and bytes of its arguments
+
+    def __call__(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        sent = pickle.dumps((subject, args, kwargs))
+        self.sent.append((method, len(sent)))
+        subject, args, kwargs = pickle.loads(sent)
+        result = pickle.dumps(self._call(method, subject, *args, **kwargs))
+        self.received.append((method, len(result)))
+        return pickle.loads(result)
+
+    def _call(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
+        if method != "outline":
+            assert method in ModelServer.methods
+            return getattr(self._server, method)(subject, *args, **kwargs)
+        [found] = self._server.outlines([subject])
+        if isinstance(found, Exception):
+            raise pickle.loads(pickle.dumps(found))
+        return found

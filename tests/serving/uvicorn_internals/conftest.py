@@ -24,9 +24,7 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     """Echoes messages, takes what is sent to it, and has much to read."""
     if scope["type"] == "websocket":
         await receive()
-        if scope["path"] == "/silent":
-            await asyncio.Event().wait()
-        elif scope["path"] == "/refused":
+        if scope["path"] == "/refused":
             await send({"type": "websocket.http.response.start", "status": 403, "headers": []})
             await send({"type": "websocket.http.response.body", "body": b"no"})
             return
@@ -46,19 +44,12 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
 
 
 @asynccontextmanager
-async def serving(host: str) -> AsyncIterator[tuple[uvicorn.Server, int]]:
+async def serving() -> AsyncIterator[tuple[uvicorn.Server, int]]:
     config = uvicorn.Config(
-        app,
-        http=HttpWithTimeouts,
-        ws=SocketWithLimits,
-        lifespan="off",
-        log_level="critical",
-        timeout_keep_alive=60,
+        app, http=HttpWithTimeouts, ws=SocketWithLimits, lifespan="off", log_level="critical", timeout_keep_alive=60
     )
     server = uvicorn.Server(config)
-    dual = host == "::"  # as Streamlit does; asyncio would leave IPv4 out
-    family = socket.AF_INET6 if dual else socket.AF_INET
-    listening = socket.create_server((host, 0), family=family, dualstack_ipv6=dual)
+    listening = socket.create_server(("127.0.0.1", 0))
     task = asyncio.create_task(server.serve(sockets=[listening]))
     while not server.started:
         await asyncio.sleep(0.01)
@@ -75,13 +66,13 @@ async def ended(server: uvicorn.Server) -> None:
             await asyncio.sleep(0.01)
 
 
-def on_a_server(host: str = "127.0.0.1") -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
+def on_a_server() -> Callable[[Callable[..., Awaitable[None]]], Callable[..., None]]:
     """Run a test, whose first arguments are the server and its port, in the event loop of a server."""
 
     def decorate(test: Callable[..., Awaitable[None]]) -> Callable[..., None]:
         @asynchronous
         async def run(*args: Any, **kwargs: Any) -> None:
-            async with serving(host) as (server, port):
+            async with serving() as (server, port):
                 await test(server, port, *args, **kwargs)
 
         fixtures = list(signature(test).parameters.values())[2:]
