@@ -1,7 +1,7 @@
-"""Questions that are answered on a figure: what is right follows from what the page draws then, and not before."""
+"""Questions that are answered on a figure, by a mark or a drawing: the page shows what is right after the guess."""
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 
 import numpy as np
 import pytest
@@ -9,18 +9,22 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.architectures.networks import ANSWERS as LAYERS
+from pages.attention_pooling import parts as pooling
 from pages.bahdanau.parts import ANSWERS as TOKENS
 from pages.learning.parts import ANSWERS as MAPS
 from pages.linear_attention.parts import ANSWERS as HEIGHTS
 from pages.multi_head.parts import ANSWERS as THUMBNAILS
 from pages.position_embeddings.sections import ANSWERS as WORDS
+from pages.queries_keys_values import parts as names
+from pages.relative_projection import parts as rotation
+from pages.scoring_functions import parts as scores
 from pages.sinusoidal_encoding.parts import ANSWERS as ROWS
-from tests.pages.reading import drawn, heatmap
+from tests.pages.reading import components, drawn, figures, heatmap, texts
 from tests.visits import Visits
 from ui.chapter.contents import all_chapters, page_file
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.choices import Mark, Marks
-from ui.widgets.predictions import read_prediction
+from ui.widgets.predictions import TOP, Board, OnFigure, Truth, read_prediction
 from viz_core.lessons.multi_head import multi_head_steps, trained_input, trained_layer
 from viz_core.maps.measures import induction_mass
 from viz_core.pretrained import load
@@ -121,20 +125,71 @@ def test_the_right_mark_is_what_the_page_draws_after_the_guess_and_not_before(
         assert number is None or inside(marks, 0, float(number[0])) == place
 
 
-def test_every_page_that_asks_on_a_figure_is_tested() -> None:
-    offered = {
-        (chapter, name)
-        for chapter in all_chapters()
-        for name in re.findall(r'exercise\("([\w-]+)", marks=', page_file(chapter).read_text(encoding="utf-8"))
-    }
-    assert offered == set(CHOSEN)
-
-
-def test_a_guess_by_radio_button_sets_the_controls_as_one_on_the_figure_does(
-    open_page: Callable[..., AppTest],
-) -> None:
+def test_a_guess_by_radio_button_sets_the_controls_as_one_on_the_figure_does(open_page: Callable[..., AppTest]) -> None:
     app = open_page("linear-attention")
     radio = app.radio(key="la-guess-twice")
     radio.set_value(radio.options[2]).run()
     assert app.slider(key="la-time").value == HEIGHTS.after["time"]
     assert "**Yes.**" in "\n".join(each.value for each in app.markdown)
+
+
+HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")
+DRAWN: dict[tuple[str, str], tuple[OnFigure, Callable[[], Truth]]] = {
+    ("queries-keys-values", "warm"): (names.THE_ROW, names.warm_weights),
+    ("attention-pooling", "wide"): (pooling.THE_FIT, pooling.wide_fit),
+    ("scoring-functions", "row"): (scores.THE_ROW, scores.row),
+    ("relative-projection", "hand"): (rotation.THE_HAND, rotation.hand),
+}
+
+
+def as_drawn(board: Board, values: np.ndarray) -> str:
+    """What a reader draws for these values: within the picture, in whole levels."""
+    levels = [TOP * value if board.kind == "weights" else value for value in board.levels(values)]
+    return "".join(f"{min(max(round(level), 0), TOP):02}" for level in levels)
+
+
+def numbers(app: AppTest, figure: str) -> np.ndarray:
+    """Every coordinate and value that a figure has, in one row."""
+    found = (np.ravel(trace[part]) for trace in drawn(app, figure) for part in "xyz" if part in trace)
+    return np.concatenate([each.astype(float) for each in found if each.dtype.kind in "fiu"])
+
+
+@pytest.mark.parametrize(
+    ("call", "tested"), [(r'exercise\("([\w-]+)", marks=', CHOSEN), (r'draw_on_figure\("([\w-]+)"', DRAWN)]
+)
+def test_every_question_on_a_figure_is_tested(call: str, tested: Collection[tuple[str, str]]) -> None:
+    files = [(chapter, path) for chapter in all_chapters() for path in page_file(chapter).parent.glob("*.py")]
+    offered = {
+        (chapter, name) for chapter, path in files for name in re.findall(call, path.read_text(encoding="utf-8"))
+    }
+    assert offered == set(tested)
+
+
+@pytest.mark.parametrize(("chapter", "name"), DRAWN)
+def test_who_draws_the_truth_is_right_and_each_mistake_is_known(chapter: str, name: str) -> None:
+    (on, find), exercise = DRAWN[chapter, name], load_words(chapter, ENGLISH)(f"exercise.{name}")
+    truth = find()
+    assert {answer.mark for answer in read_prediction(exercise).answers} == {"x", " ", *truth.mistakes}
+    for mark, values in {"x": truth.values, **truth.mistakes}.items():
+        guess = on.board.read(as_drawn(on.board, values))
+        assert guess is not None
+        assert on.board.judge(guess, truth.values, truth.mistakes) == mark
+
+
+@pytest.mark.parametrize(("chapter", "name"), DRAWN)
+def test_a_figure_keeps_its_answer_until_it_is_drawn(visits: Visits, chapter: str, name: str) -> None:
+    on, find = DRAWN[chapter, name]
+    key = f"{load_words(chapter, ENGLISH).prefix}-guess-{name}"
+    values = find().values
+    app = visits(chapter, **{f"{key}-drawn": "true"})
+    assert figures(app, on.figure)[0]["about"]["alt"] == HIDDEN
+    before = numbers(app, on.figure)
+    assert "**Yes.**" not in texts(app)
+    app = visits(chapter, **{f"{key}-drawn": "true", key: as_drawn(on.board, values)})
+    assert figures(app, on.figure)[0]["about"]["alt"] != HIDDEN
+    after = numbers(app, on.figure)
+    revealed = [value for value in values if value and not np.isclose(before, value, atol=1e-6, rtol=0).any()]
+    assert len(revealed) >= len(values) / 4, "the answer was there before"
+    assert all(np.isclose(after, value, atol=0.05).any() for value in revealed)
+    assert "**Yes.**" in texts(app)
+    assert components(app, "sketch")

@@ -8,11 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.book_exercises import EXERCISES
-from tests.pages.reading import alts, charts, claim_names, claims, drawn, figure_names, in_sight, marks, stands, texts
+from tests.pages.reading import alts, charts, claim_names, claims, figure_names, in_sight, marks, stands, texts
 from tests.visits import CHAPTERS, Break, Hostile, Visits, cases
 from ui.chapter.contents import ROOT, all_pages, page_file
 from ui.text.words import ENGLISH, TEXT, load_words
-from ui.widgets.figure_style import WEIGHT_BARS
 from ui.widgets.predictions import read_prediction
 from viz_core.pretrained.samples import sentence
 
@@ -125,18 +124,6 @@ def test_a_wrong_scheme_is_drawn_beside_the_right_one(visits: Visits, scheme: st
     (_, right), (_, wrong) = [*charts(app, figure), *charts(app, f"broken-{figure}")]
     drawn = [(a[axis], b[axis]) for a, b in zip(right, wrong, strict=True) for axis in "yz" if axis in a]
     assert not all(np.array_equal(*values) for values in drawn)
-
-
-def test_bars_of_weights_have_one_colour_in_every_chapter(visits: Visits) -> None:
-    places = {
-        "queries-keys-values": "weights",
-        "attention-pooling": "fit",
-        "scoring-functions": "row",
-        "bahdanau": "weights",
-    }
-    for chapter, figure in places.items():
-        *_, bars = (trace for trace in drawn(visits(chapter), figure) if trace["type"] == "bar")
-        assert bars["marker"]["color"] == WEIGHT_BARS, chapter
 
 
 FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))

@@ -1,22 +1,31 @@
-"""The chapter on heads: its points are the numbers of the tables, and what it says of them holds."""
+"""The chapter on heads: its points are the numbers of the tables, and scans made on the page are the library's."""
 
+import shutil
 from collections.abc import Callable
+from pathlib import Path
+from urllib.parse import parse_qs
 
 import numpy as np
 import pytest
+import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from pages.heads import live
+from pages.heads.marks import recorded
 from pages.heads.plot import all_heads
-from tests.pages.reading import claims, drawn, texts
+from recipes.marks import sample_maps
+from tests.pages.reading import drawn, figure_names, texts
 from tests.visits import Visits
+from tests.viz_core.hub.families import build_all
 from ui.compute.heads import HeadScans, HeadTable, head_scans, scanned_models
+from ui.compute.models import evaluate_model
 from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.scan import scan
 from viz_core.maps.register import ROLES
-from viz_core.pretrained.samples import SETS, scan_inputs
+from viz_core.pretrained import load_translator
+from viz_core.pretrained.samples import SETS, scan_inputs, sentence
 
-OpenPage = Callable[..., AppTest]
 CHAPTER = "heads"
 WORDS = load_words(CHAPTER, "en")
 
@@ -34,7 +43,6 @@ def test_every_head_is_a_point(visits: Visits) -> None:
 
 def test_an_address_opens_a_head_and_its_card(visits: Visits) -> None:
     app = visits(CHAPTER, **{"hs-model": "transformer-en-fr", "head": "decoder-cross.1.2", "hs-open-card": "true"})
-    assert not app.exception
     table = head_scans("transformer-en-fr").tables["narrow", "decoder-cross"]
     place = table.heads.index((1, 2))
     written = texts(app)
@@ -44,46 +52,6 @@ def test_an_address_opens_a_head_and_its_card(visits: Visits) -> None:
         assert one.text.split(",")[0] in written
     assert "QK circuit: tokens of queries" in written
     assert "head=decoder-cross.1.2" in written
-
-
-def test_the_query_of_an_example_is_pinned_in_its_map(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"hs-y": "previous", "hs-open-maps": "true"})
-    table = head_scans("writer-en").tables["narrow", "decoder-self"]
-    example = table.quoted["previous"][int(table.plotted("previous").argmax())][-1]
-    assert example.percentile == 100
-    assert app.query_params["pin"] == f"q{example.query}"
-    run = load_hub("writer-en", device="cpu").run(example.text, max_new_tokens=0)
-    assert f"query **{run.tokens[example.query].label}** is pinned" in texts(app)
-
-
-def test_a_head_is_chosen_from_the_list(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"open-all": "false"})
-    app.selectbox(key="hs-head").select("decoder-self.3.1").run()
-    assert not app.exception
-    assert "layer 4, head 2** is chosen" in texts(app)
-    assert app.query_params["head"] == "decoder-self.3.1"
-
-
-def test_worth_has_an_interval_on_both_sets(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"hs-texts": "broad", "hs-open-sets": "true"})
-    assert not app.exception
-    table = head_scans("writer-en").tables["broad", "decoder-self"]
-    points = drawn(app, "heads")
-    np.testing.assert_allclose(np.concatenate([t["y"] for t in points]), table.part("worth", "mean"), rtol=1e-5)
-    lengths = np.concatenate([t["error_y"]["array"] for t in points])
-    np.testing.assert_allclose(lengths, table.part("worth", "high") - table.part("worth", "mean"), atol=1e-5)
-    assert "hs-texts=broad" in texts(app), "the link to the card opens it over the same texts"
-    sets = drawn(app, "sets")[0]
-    assert np.isfinite([*sets["error_x"]["array"], *sets["error_y"]["arrayminus"]]).all()
-
-
-def test_narrow_and_broad_texts_are_drawn_side_by_side(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"hs-y": "entropy", "hs-open-sets": "true", "hs-open-table": "true"})
-    narrow, broad = (head_scans("writer-en").tables[name, "decoder-self"] for name in SETS)
-    points = drawn(app, "sets")[0]
-    np.testing.assert_allclose(points["x"], narrow.part("entropy", "mean"), rtol=1e-5)
-    np.testing.assert_allclose(points["y"], broad.part("entropy", "mean"), rtol=1e-5)
-    assert len(app.dataframe[0].value) == 16
 
 
 def test_a_table_holds_what_its_command_measures() -> None:
@@ -97,19 +65,6 @@ def test_a_table_holds_what_its_command_measures() -> None:
     assert len(scan_inputs("broad")) > 20
 
 
-@pytest.mark.parametrize("model", ["vit-fashion-mnist", "vit-cifar10"])
-def test_heads_of_a_vision_model_are_scanned_on_pictures(visits: Visits, model: str) -> None:
-    app = visits(CHAPTER, **{"hs-model": model})
-    assert not app.exception
-    table = head_scans(model).tables["narrow", "encoder-self"]
-    assert set(table.measures) == {"diagonal", "first", "entropy", "distance", "nearby", "worth"}, "no words"
-    assert sum(len(trace["x"]) for trace in drawn(app, "heads")) == len(table.heads)
-    assert "class token" in app.selectbox(key="hs-x").options
-    assert WORDS("unit.labels") in texts(app)
-    assert "120 pictures of garments" in texts(app)
-    assert len(app.get("image")) > 0
-
-
 def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> None:
     """Layer 2 has no maps, so the attention view's second layer is layer 3 of the model."""
     table = HeadTable(((0, 0), (2, 0)), {"entropy": {"mean": [1.0, 2.0]}}, {"entropy": [[], []]})
@@ -119,15 +74,6 @@ def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> No
         "decoder-self.0.0": "decoder.0.self",
         "decoder-self.1.0": "decoder.2.self",
     }
-
-
-def test_chance_left_in_moves_every_point_of_a_role(visits: Visits) -> None:
-    app = visits(CHAPTER, **{"hs-break": WORDS("option.no-chance"), "hs-y": "first"})
-    table = head_scans("writer-en").tables["narrow", "decoder-self"]
-    points = np.concatenate([trace["y"] for trace in drawn(app, "heads-raw")])
-    np.testing.assert_allclose(np.sort(points), np.sort(table.part("first", "mean")), rtol=1e-5)
-    own = [claim for claim in claims(app) if "for every role" in claim]
-    assert [claim.startswith(":green[") for claim in own] == [True, False]
 
 
 @pytest.mark.parametrize("model", scanned_models())
@@ -142,3 +88,133 @@ def test_means_lie_in_their_intervals(model: str) -> None:
             assert (mean[known] <= high[known] + 1e-3).all()
             if measure in ROLES:
                 assert np.nanmax(table.part(measure, "chance")) < 1
+
+
+def test_the_recording_is_of_the_weights_that_ship() -> None:
+    found = sample_maps(load_translator("transformer-en-fr", "cpu"), sentence("apple"))
+    for kind, stored in recorded("now")["sample"].items():
+        assert stored["keys"] == [*found[kind]["keys"]]
+        assert np.abs(np.array(stored["maps"]) - np.array(found[kind]["maps"])).max() <= 1
+
+
+def test_the_first_weights_rest_on_marks_whose_values_are_short_and_todays_do_not() -> None:
+    before, now = recorded("before"), recorded("now")
+    assert before["above"] == 40
+    assert now["above"] <= 12
+    assert now["median"] <= 0.3
+    assert max(layer["value"] for kind in before["layers"].values() for layer in kind) < 0.1
+    assert before["bleu"]["with"] - before["bleu"]["without"] > now["bleu"]["with"] - now["bleu"]["without"]
+
+
+OpenPage = Callable[..., AppTest]
+LINES = ("The cat looked at the cat, and the cat sat.", "She reads a letter.", "The dog sat.", "word " * 600)
+in_the_lab = pytest.mark.usefixtures("offline_lab", "few_repeats")
+
+
+@pytest.fixture(scope="session")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("gpt2", "t5", "vit", "clip", "llava", "whisper"), tmp_path_factory.mktemp("models"))
+
+
+def open_lab(open_page: OpenPage, model: str, **params: str) -> AppTest:
+    return open_page(CHAPTER, **{"hs-model": "lab", "hs-lab": model, **params})
+
+
+@in_the_lab
+def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenPage, folders: Path) -> None:
+    app = open_lab(open_page, "gpt2", **{"hs-texts": "own", "hs-own": "\n".join(LINES), "hs-y": "entropy"})
+    assert "heads" not in figure_names(app), "nothing is computed before it is asked for"
+    app.button(key="hs-scan-go").click().run()
+    model = load_hub(folders / "gpt2", device="cpu")
+    (kind,) = scan(model, LINES, worth=4).kinds.values()
+    found = drawn(app, "heads")
+    for axis, measure in (("x", "previous"), ("y", "entropy")):
+        points = np.concatenate([trace[axis] for trace in found])
+        one = kind.summary(measure)
+        expected = one.mean if measure == "entropy" else (one.mean - one.chance) / (1 - one.chance)
+        np.testing.assert_allclose(np.sort(points), np.sort(expected), rtol=1e-4, atol=1e-6)
+    lengths = np.concatenate([trace["error_y"]["array"] for trace in found])
+    assert np.isfinite(lengths).all(), "each number has an interval"
+    written = texts(app)
+    assert "Skipped: 1. The first is line 4" in written
+    assert "`python -m recipes scan gpt2 --texts FILE --out FILE --worth 4`" in written
+    app.selectbox(key="hs-y").select("worth").run()
+    points = np.concatenate([trace["y"] for trace in drawn(app, "heads")])
+    np.testing.assert_allclose(np.sort(points), np.sort(kind.summary("worth").mean), rtol=1e-3, atol=1e-5)
+    assert WORDS("unit.words") in texts(app)
+
+
+def open_folder(open_page: OpenPage, folder: Path, **params: str) -> AppTest:
+    return open_page(CHAPTER, **{"hs-model": "lab", "hs-folder": str(folder), **params})
+
+
+@in_the_lab
+def test_a_folder_opens_by_a_link_and_leads_back_to_the_lab(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    app = open_folder(open_page, folders / "gpt2", **{"hs-texts": "own", "hs-own": "A cat sat.\nNo."})
+    app.button(key="hs-scan-go").click().run()
+    assert "heads" in figure_names(app)
+    assert f"python -m recipes scan {folders / 'gpt2'} --texts FILE" in texts(app)
+    links = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
+    assert {"ml-source": ["folder"], "ml-folder": [str(folders / "gpt2")]} in links
+    app.button(key="hs-forget").click().run()
+    assert "hs-folder" not in app.query_params
+    assert app.selectbox(key="hs-lab")
+
+
+@in_the_lab
+def test_a_folder_does_not_open_where_the_lab_would_not_open_it(
+    open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not outside the folders of the host, not for a visitor from another machine, not on a public server."""
+    assert "not among the folders" in texts(open_folder(open_page, Path("/etc")))
+    monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
+    assert "is not a folder on this computer" in texts(open_folder(open_page, folders / "nothing"))
+    monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
+    assert WORDS("no-link") in texts(open_folder(open_page, folders / "gpt2"))
+    monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
+    monkeypatch.setenv("ATLAS_HOSTED", "1")
+    app = open_folder(open_page, folders / "gpt2")
+    assert WORDS("no-link") in texts(app)
+    assert app.selectbox(key="hs-lab")
+
+
+@in_the_lab
+def test_a_revision_opens_by_a_link_and_is_never_downloaded(open_page: OpenPage, folders: Path, tmp_path: Path) -> None:
+    commit, stored = "a" * 40, tmp_path / "cache" / "models--me--gpt2"
+    shutil.copytree(folders / "gpt2", stored / "snapshots" / commit)
+    (stored / "refs").mkdir()
+    (stored / "refs" / "v1").write_text(commit)
+    link = {"hs-revision": "v1", "hs-texts": "own", "hs-own": "A cat sat.\nNo."}
+    app = open_lab(open_page, "me/gpt2", **link)
+    assert "me/gpt2 @ v1" in texts(app)
+    app.button(key="hs-scan-go").click().run()
+    assert "heads" in figure_names(app)
+    assert "load_hub('me/gpt2', 'v1')" in texts(app)
+    links = [parse_qs(each.proto.query_string) for each in app.get("page_link")]
+    assert {"ml-source": ["hub"], "ml-name": ["me/gpt2"], "ml-revision": ["v1"]} in links
+    assert "not in this machine's cache" in texts(open_lab(open_page, "me/gpt2", **{"hs-revision": "v2"}))
+    assert "is not a revision" in texts(open_lab(open_page, "me/gpt2", **{"hs-revision": "../../etc"}))
+
+
+@in_the_lab
+def test_a_scan_is_stopped_and_goes_on(open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Parts that are done are not done again."""
+    app = open_lab(open_page, "gpt2", **{"hs-texts": "own", "hs-own": "A cat.\n" * 30, "open-all": "false"})
+    calls: list[int] = []
+
+    def evaluated(model: object, function: Callable[..., object], *args: object) -> object:
+        calls.append(len(calls))
+        if len(calls) == 4:
+            raise ValueError("the model went away")
+        return evaluate_model(model, function, *args)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(live, "evaluate_model", evaluated)
+    app.button(key="hs-scan-go").click().run()
+    assert "the model went away" in texts(app)
+    assert WORDS("scan-kept", done=2, count=30) in texts(app)
+    assert "heads" not in figure_names(app)
+    app.button(key="hs-scan-go").click().run()
+    assert "heads" in figure_names(app)

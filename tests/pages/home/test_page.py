@@ -13,7 +13,6 @@ from streamlit.testing.v1 import AppTest
 
 from pages.home.draw import chapter_picture, small_walk
 from pages.home.gallery import PICTURES
-from serving.http.static_scripts import script
 from tests.pages.reading import components
 from ui.blocks.linked_sentences import recorded
 from ui.blocks.small_walk import FILE
@@ -29,11 +28,6 @@ def sentences(app: AppTest) -> dict[str, Any]:
     (proto,) = components(app, "linked_sentences")
     given: dict[str, Any] = json.loads(proto.bytes)
     return given
-
-
-def test_the_sentence_to_point_at_is_small(open_page: OpenPage) -> None:
-    (proto,) = components(open_page("home"), "linked_sentences")
-    assert len(proto.bytes) + len(script("linked_sentences").code) < 150_000
 
 
 @pytest.mark.parametrize("chapter", all_chapters()[1:])

@@ -8,26 +8,16 @@ from safetensors.torch import load_file, save_file
 
 from tests.viz_core.hub.families import SIZES, build_all, save_tokenizer
 
-_TEXTS = ("bert", "bert-fills", "gpt2", "llama", "gpt-oss", "t5", "bloom", "sorter", "albert", "roberta")
-_PICTURES = (
-    "vit",
-    "dinov2",
-    "registers",
-    "llava",
-    "smolvlm",
-    "paligemma",
-    "qwen2_vl",
-    "internvl",
-    "clip",
-    "siglip",
-    "whisper",
+_FAMILIES = (
+    *("bert", "gpt2", "gpt-oss", "t5", "roberta", "vit", "dinov2", "registers"),
+    *("llava", "smolvlm", "paligemma", "clip", "whisper"),
 )
 
 
 @pytest.fixture(scope="session")
 def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder; "tuned" is bert with the queries of one head reversed, "hybrid" has layers without attention."""
-    root = build_all((*_TEXTS, *_PICTURES), tmp_path_factory.mktemp("models"))
+    root = build_all(_FAMILIES, tmp_path_factory.mktemp("models"))
     (root / "tuned").mkdir()
     for file in (root / "bert").iterdir():
         (root / "tuned" / file.name).write_bytes(file.read_bytes())

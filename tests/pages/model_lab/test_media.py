@@ -1,26 +1,31 @@
-"""Sounds and videos in the lab."""
+"""Pictures, sounds and videos in the lab, and its vision models in the vision chapter."""
 
+import base64
+import io
 from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
+from PIL import Image
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.figures import frames_figure
-from tests.pages.reading import alts, badges, claims, places, texts
+from pages.model_lab.media import over_patches_figure
+from tests.pages.reading import alts, badges, claim_names, claims, places, texts
+from tests.viz_core.images.hostile_pictures import encode, quarters
 from tests.viz_core.images.test_preprocessing import COLOURS, animation, still
-from tests.viz_core.sounds.test_open_sound import BAD, GOOD, encode
-from ui.compute.pictures import sample_video
-from ui.text.words import load_words
-from viz_core.hub import HubModel, load_hub
-from viz_core.hub.word_timestamps import TimedWord, word_times
-from viz_core.images.open_image import open_video
+from tests.viz_core.sounds.test_open_sound import BAD, GOOD
+from tests.viz_core.sounds.test_open_sound import encode as encode_sound
+from viz_core.hub import HubRun, PatchGrid, load_hub
+from viz_core.hub.word_timestamps import word_times
+from viz_core.images.open_image import open_picture
 from viz_core.lab.fields.sounds import sum_moments
-from viz_core.lab.runs import out_of_order, over_time
+from viz_core.lab.runs import over_time
 from viz_core.lab.sinks import picture_rows
 from viz_core.sounds.open_sound import open_sound
 from viz_core.sounds.sound import tone_sequence
+from viz_core.trace import Trace
 
 OpenPage = Callable[..., AppTest]
 TRANSCRIPT = "the cat sat, on the mat"
@@ -38,9 +43,6 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
     assert not app.error
     assert not app.warning
     assert "2.70 s of sound" in page_text
-    assert "always reads 3 s" in page_text
-    assert "sound, and writes with BPE" in page_text
-    assert "at most 3 s at once" in page_text
     (choice,) = [group for group in app.get("button_group") if group.key == "ml-word"]
     labels = [option.replace("\\", "") for option in choice.options]
     assert labels == [f"{word.text} {word.start:.2f}–{word.end:.2f}" for word in words]
@@ -54,10 +56,6 @@ def test_the_tones_and_a_text_over_them(open_page: OpenPage, folders: Path) -> N
         expected, _ = over_time(model, run, heads, steps)
         assert np.allclose(line["weights"], sum_moments(expected.numpy(), 2.7), atol=1e-4)
         assert [token.strip() for token in line["tokens"]] == [word.text for word in words]
-    other = places(open_page("model-lab", **LINK, lang="pt-BR"))
-    assert other["places"][1]["name"] == line["places"][1]["name"].replace(".", ",")
-    last = open_page("model-lab", **LINK, **{"ml-word": choice.options[-1]})
-    assert places(last)["start"] == line["numKeys"] + len(words) - 1
     choice.set_value(choice.options[2]).run()
     assert places(app)["start"] == line["numKeys"] + 2
 
@@ -77,27 +75,9 @@ def test_a_file_is_heard_and_what_is_none_gets_a_sentence(open_page: OpenPage, f
         app.file_uploader(key="ml-sound-file").upload("a.wav", BAD[name][0], "audio/wav").run()
         assert not app.exception
         assert BAD[name][1] in texts(app)
-    long = encode(np.zeros(4 * 8000), 8000, "WAV")
+    long = encode_sound(np.zeros(4 * 8000), 8000, "WAV")
     app.file_uploader(key="ml-sound-file").upload("a.wav", long, "audio/wav").run()
     assert "the model hears at most 3 s at once" in texts(app)
-
-
-def test_the_microphone_is_heard(open_page: OpenPage) -> None:
-    app = open_page("model-lab", **{"ml-model": "whisper", "ml-sound": "The microphone", "ml-new": "2"})
-    assert "No sound yet" in texts(app)
-    app.audio_input(key="ml-microphone").upload("recording.wav", GOOD["WAV of a microphone"], "audio/wav").run()
-    assert "0.50 s of sound" in texts(app)
-    assert badges(app)
-
-
-def test_heads_of_a_pooling_over_the_picture(open_page: OpenPage, folders: Path) -> None:
-    shown = places(open_page("model-lab", **{"ml-model": "siglip"}))
-    weights = np.array(shown["weights"])
-    assert weights.shape == (3, 16)  # two heads and their mean
-    np.testing.assert_allclose(weights.sum(axis=1), 1, atol=1e-3)
-    np.testing.assert_allclose(weights[2], weights[:2].mean(axis=0), atol=1e-4)
-    assert np.abs(weights[0] - weights[1]).max() > 0.01
-    assert shown["panels"][0]["picture"]
 
 
 def test_a_host_decides_how_long_a_sound_may_be(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -109,49 +89,9 @@ def test_a_host_decides_how_long_a_sound_may_be(open_page: OpenPage, monkeypatch
     assert "lasts 0.5 s; at most 0.3 s" in texts(app)
 
 
-def test_times_that_go_back_are_told() -> None:
-    words = [TimedWord("a", 0.5, 0.4, (0, 1)), TimedWord("b", 0.2, 0.9, (1, 2))]
-    assert out_of_order(words) == pytest.approx(0.3)
-    assert out_of_order(words[:1]) == pytest.approx(0.1)
-    assert out_of_order(()) == 0
-
-
 def open_video_page(open_page: OpenPage, family: str, **link: str) -> AppTest:
     values = {"ml-model": family, "ml-asked": QUESTION, "ml-new": "2", "ml-medium": "frames", **link}
     return open_page("model-lab", **values)
-
-
-def model_of(folders: Path, family: str) -> HubModel:
-    return load_hub(folders / family, device="cpu")
-
-
-@pytest.mark.parametrize("family", ["qwen2_vl", "internvl"])
-def test_the_page_says_what_the_library_says(open_page: OpenPage, folders: Path, family: str) -> None:
-    app = open_video_page(open_page, family)
-    assert not app.exception, [error.message for error in app.exception]
-    model = model_of(folders, family)
-    files = sample_video("airplane").payload()
-    run = model.run(model.card.prompt.replace("{text}", QUESTION), video=open_video(files), max_new_tokens=2)
-    page_text = texts(app)
-    assert f"{len(run.tokens)} tokens" in page_text
-    token = run.num_prompt_tokens - 1
-    found = picture_rows(model, run, "decoder.1.self", token)
-    places = np.concatenate([grid.places.ravel() for grid in run.patches])
-    row = found.weights[0]
-    assert f"**{row[places].sum():.1%}** of the attention of" in page_text
-    best = int(places[row[places].argmax()])
-    assert f"Largest: `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
-    number = int(np.argmax([row[grid.places].sum() for grid in run.patches]))
-    merged = family == "qwen2_vl"
-    assert (f"frames {2 * number + 1}–{2 * number + 2}" if merged else f"frame {number + 1}") in page_text
-    assert ("merges 2 frames in time" in page_text) == merged
-    words = load_words("model-lab")
-    assert words("tower-of-video") in page_text
-    assert ("Attention sinks, not evidence" in page_text) == bool(found.sinks)
-    assert ("No patch of this layer is an" in page_text) == (not found.sinks)
-    assert [alt for alt in alts(app) if "over the frames of the video" in alt]
-    assert claims(app)
-    assert all(claim.startswith(":green[") for claim in claims(app))
 
 
 def test_an_uploaded_animation_and_pictures_as_frames(open_page: OpenPage, folders: Path) -> None:
@@ -161,8 +101,6 @@ def test_an_uploaded_animation_and_pictures_as_frames(open_page: OpenPage, folde
     assert not app.exception
     assert "The video lasts 1.5 s" in texts(app)
     assert app.query_params["ml-video-file"] == "clip.gif"
-    again = open_video_page(open_page, "smolvlm", **{"ml-video-file": "clip.gif"})
-    assert [note for note in again.info if r"clip\.gif" in note.value]
 
 
 def test_a_bad_file_is_a_sentence(open_page: OpenPage) -> None:
@@ -178,38 +116,122 @@ def test_a_bad_file_is_a_sentence(open_page: OpenPage) -> None:
         assert not claims(app)
 
 
-def test_a_model_without_videos_offers_none(open_page: OpenPage) -> None:
-    app = open_video_page(open_page, "llava")
-    assert not app.exception
-    assert not [control for control in app.segmented_control if control.key == "ml-medium"]
+PICTURE = encode(quarters(), "PNG")
+
+
+def upload(app: AppTest, key: str, content: bytes) -> AppTest:
+    app.file_uploader(key=key).upload("picture.png", content, "image/png").run()
+    assert not app.exception, [error.message for error in app.exception]
+    return app
+
+
+@pytest.mark.parametrize("family", ["vit", "registers"])
+def test_a_picture_in_the_lab(open_page: OpenPage, folders: Path, family: str) -> None:
+    app = upload(open_page("model-lab", **{"ml-model": family}), "ml-picture", PICTURE)
+    run = load_hub(folders / family, device="cpu").run(image=open_picture(PICTURE))
+    assert f"{len(run.tokens)} tokens" in texts(app)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    if run.labels:
+        assert run.labels[0].text in alts(app)[0]
+    links = [link.proto for link in app.get("page_link")]
+    assert any(f"vt-lab={family}" in link.query_string for link in links)
+    assert any(f"hs-model=lab&hs-lab={family}" in link.query_string for link in links)
+
+
+@pytest.mark.parametrize(
+    ("name", "page_text"), [("bert", "takes a text, not a picture"), ("../../etc/passwd", "is not on this machine")]
+)
+def test_what_cannot_be_opened_is_a_sentence(open_page: OpenPage, name: str, page_text: str) -> None:
+    app = open_page("vision-transformer", **{"vt-lab": name})
+    assert page_text in texts(app)
+    assert not claims(app)
+
+
+def test_a_host_offers_only_its_own(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("ATLAS_MODELS", "dinov2")
+    assert "not among the models" in texts(open_page("vision-transformer", **{"vt-lab": "vit"}))
+    assert claims(open_page("vision-transformer", **{"vt-lab": "dinov2"}))
+
+
+@pytest.mark.parametrize(("chapter", "key"), [("model-lab", "ml-picture"), ("vision-transformer", "vt-upload")])
+def test_a_link_asks_for_its_picture_again_by_name(open_page: OpenPage, chapter: str, key: str) -> None:
+    """The name goes into the address with the upload; whoever opens that address is told which picture it was."""
+    link = {"ml-model": "vit", "vt-source": "Upload"}
+    app = upload(open_page(chapter, **link), key, PICTURE)
+    assert app.query_params[f"{key}-file"] == "picture.png"
+    assert "used the picture" not in texts(app)
+    again = open_page(chapter, **link, **{f"{key}-file": "my <b>cat</b>.png"})
+    notes = [note.value for note in again.info if "used the picture" in note.value]
+    assert [note.split("**")[1] for note in notes] == [r"my \<b\>cat\</b\>\.png"]
+    assert "used the picture" not in texts(upload(again, key, PICTURE))
+    again.file_uploader(key=key).clear().run()
+    assert "used the picture" not in texts(again), "the reader has taken it away"
+    assert f"{key}-file" not in again.query_params
+
+
+def test_a_picture_and_a_question_in_the_lab(open_page: OpenPage, folders: Path) -> None:
+    """This model reads its prompt in both directions; what it writes sees its future once there is no mask."""
+    app = open_page("model-lab", **{"ml-model": "paligemma", "ml-asked": QUESTION, "ml-new": "4"})
+    app = upload(app, "ml-picture", PICTURE)
+    model = load_hub(folders / "paligemma", device="cpu")
+    prompt = model.card.prompt.replace("{text}", QUESTION)
+    run = model.run(prompt, image=open_picture(PICTURE), max_new_tokens=4)
+    page_text = texts(app)
+    assert f"{len(run.tokens)} tokens" in page_text
+    assert run.prompt.strip() in [code.value for code in app.code]
+    assert f"**{sum(grid.places.size for grid in run.patches)}** patches" in page_text
+    assert claim_names(app) == ["rows", "future-written", "score-products"]
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    token = run.num_prompt_tokens - 1
+    row = run.trace["decoder.1.self"].weights(head=0, queries=slice(token, token + 1))[0, 0].flatten().numpy()
+    places = np.concatenate([grid.places.ravel() for grid in run.patches])
+    best = int(places[row[places].argmax()])
+    assert f"**{row[places].sum():.1%}** of the attention of" in page_text
+    assert f"Largest: `{run.tokens[best].label}`, {row[best]:.3f}" in page_text
+    assert [alt for alt in alts(app) if "over the patches of the picture" in alt]
+    found = picture_rows(model, run, "decoder.1.self", token)
+    assert ("Attention sinks, not evidence" in page_text) == bool(found.sinks)
+    assert ("No patch of this layer is an" in page_text) == (not found.sinks)
+    app.segmented_control(key="ml-break").set_value("no-mask").run()
+    assert ["no written token" in claim for claim in claims(app) if "material/close" in claim] == [True]
+
+
+def test_a_prompt_of_ones_own_is_taken_as_it_is(open_page: OpenPage) -> None:
+    app = open_page("model-lab", **{"ml-model": "llava", "ml-asked": "The cat <image> sat", "ml-looking": "21"})
+    assert next(code.value for code in app.code) == "The cat <image> sat"
+    assert not app.warning
+    app = open_page("model-lab", **{"ml-model": "llava", "ml-asked": "<image> and <image>"})
+    assert "more than once" in texts(app)
+    assert not claims(app)
+
+
+def test_a_picture_and_a_caption_in_the_lab(open_page: OpenPage, folders: Path) -> None:
+    app = open_page("model-lab", **{"ml-model": "clip", "ml-caption": "the cat"})
+    app = upload(app, "ml-picture", PICTURE)
+    run = load_hub(folders / "clip", device="cpu").run("the cat", image=open_picture(PICTURE))
+    page_text = texts(app)
+    assert f"**{float(run.output[0]):.3f}**".replace("-", "−") in page_text
+    patches = run.output[1:].reshape(4, 4)
+    row, column = divmod(int(patches.argmax()), 4)
+    assert f"row {row + 1}, column {column + 1} (**{float(patches.max()):.3f}**" in page_text
     assert claims(app)
+    assert all(claim.startswith(":green[") for claim in claims(app))
+    assert not [link for link in app.get("page_link") if "vt-lab" in link.proto.query_string]
 
 
-def test_one_map_a_frame_on_one_scale(folders: Path) -> None:
-    """Five frames: three maps of merged ones, in one strip, with what they add below; the sink is outlined in both."""
-    model = model_of(folders, "qwen2_vl")
-    video = open_video([still((40 * i, 10, 10), (24, 16)) for i in range(5)])
-    run = model.run(f"<image> {QUESTION}", video=video, max_new_tokens=0)
-    weights = np.arange(len(run.tokens), dtype=float)
-    labels = {"row": "row", "column": "column", "weight": "weight", "added": "added"}
-    sink = int(run.patches[1].places[0, 0])
-    figure = frames_figure(
-        run, ["1–2", "3–4", "5"], {"head": (weights, "weight"), "adds": (weights / 2, "added")}, (sink,), labels
-    )
-    assert len(figure.data) == 6
-    largest = max(grid.places.max() for grid in run.patches)
-    assert sorted({field.zmax for field in figure.data}) == [largest / 2, largest]
-    assert [title.text for title in figure.layout.annotations] == ["1–2", "3–4", "5", "head", "adds"]
-    assert len(figure.layout.shapes) == 2 * 2
-    assert len(figure.layout.images) == 6
-    for field, grid in zip(figure.data[:3], run.patches, strict=True):
-        np.testing.assert_allclose(field.z, grid.over(weights))
-
-
-def test_sinks_are_named_in_each_language(open_page: OpenPage, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With limits that every patch meets: random models have no sinks of their own. A question of its own is not
-    answered from the cache."""
-    monkeypatch.setattr("viz_core.lab.sinks.SINK_WEIGHT", 0.0)
-    monkeypatch.setattr("viz_core.lab.sinks.SINK_LENGTH", 1e9)
-    page = open_video_page(open_page, "qwen2_vl", lang="zh-TW", **{"ml-asked": "What is red?"})
-    assert "不是證據**：有 32 個加框的圖塊" in texts(page)
+def test_maps_lie_over_the_part_that_the_model_was_shown() -> None:
+    """A middle square of 8 x 6 patches of 3 x 4 pixels, of a picture whose edges the model does not see."""
+    image = open_picture(PICTURE).resize((40, 24))
+    grid = PatchGrid((8, 0, 32, 24), np.arange(48).reshape(6, 8))
+    run = HubRun((), Trace(), torch.zeros(1), image=image, patches=(grid,))
+    labels = {"row": "row", "column": "column", "weight": "weight"}
+    figure = over_patches_figure(run, {"one": grid.over(np.eye(48)[11])}, labels)
+    (field,) = figure.data
+    assert np.argwhere(field.z).tolist() == [[1, 3]]
+    assert figure.layout.yaxis.scaleratio == pytest.approx(4 / 3)
+    (below,) = figure.layout.images
+    assert (below.sizex, below.sizey) == (8, 6)
+    shown = Image.open(io.BytesIO(base64.b64decode(below.source.split(",")[1])))
+    larger = shown.width // 24
+    assert shown.size == (24 * larger, 24 * larger)
+    assert shown.getpixel((0, 0)) == image.convert("RGB").getpixel((8, 0))

@@ -9,7 +9,7 @@ import pytest
 import torch
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, components, drawn, number, one_line, stands, texts
+from tests.pages.reading import badges, drawn, number, one_line, stands, texts
 from ui.text.model_card import named_model
 from ui.widgets.figure_style import escape_labels
 from viz_core.circuits import score_attribution
@@ -18,15 +18,13 @@ from viz_core.lab.circuits import through_the_layers
 from viz_core.lab.heads_off import without_heads
 from viz_core.lab.runs import compare_heads
 from viz_core.lab.sentence_pair import TwoSentences
-from viz_core.lab.sinks import hidden_tokens, sinks_of, windowed
+from viz_core.lab.sinks import sinks_of, windowed
 from viz_core.lab.two_sentences import circuit, compare, predictions, sweep
 from viz_core.maps.score_products import score_products
-from viz_core.trace import intervene, off, record
-from viz_core.view.components import unframe
+from viz_core.trace import record
 
 OpenPage = Callable[..., AppTest]
 PARAMETERS = {"ml-start": "The cat", "ml-new": "3", "ml-section": "Query times key", "head": "decoder-self.1.2"}
-TEXT = "The cat sat on the mat and looked at the old dog near the river."
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -42,41 +40,13 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     found = without_heads(model, run, heads, run.num_prompt_tokens - 1)
     assert found.perplexity is not None
     assert number(app, f"Perplexity of {found.counted} tokens: **") == pytest.approx(found.perplexity[0], abs=0.06)
-    assert number(app, "with all heads, **") == pytest.approx(found.perplexity[1], abs=0.06)
     after, before = drawn(app, "off-words")
     np.testing.assert_allclose(before["x"], [change.before for change in found.changes], atol=1e-6)
     np.testing.assert_allclose(after["x"], [change.after for change in found.changes], atol=1e-6)
-    with intervene({"decoder.0.self": off(0, 1, 2, 3), "decoder.1.self": off(2)}):
-        other = model.run("The cat", max_new_tokens=5)
-    assert other.text != run.text
-    assert "Generated without them" in texts(app)
-    assert badges(app)["the last layer equals the model's output"]
     seen = through_the_layers(model, run)
     assert [row[-1] for row in drawn(app, "lens")[0]["text"]] == escape_labels(list(seen.tokens[-1]))
     app.button(key="ml-do-head-off").click().run()
     assert app.multiselect(key="ml-without").value == ["decoder-1", "decoder-2.2", "decoder-2.3"]
-
-
-@pytest.mark.usefixtures("offline_lab")
-def test_an_encoder_turns_and_fills_in(open_page: OpenPage, folders: Path) -> None:
-    parameters = {"ml-model": "bert-fills", "ml-text": "The cat [MASK] here.", "ml-without": ["encoder-1.2"]}
-    app = open_page("model-lab", **parameters, **{"ml-section": "Through the layers"})
-    stands(app)
-    model = load_hub(folders / "bert-fills", device="cpu")
-    run = model.run("The cat [MASK] here.")
-    found = without_heads(model, run, (("encoder.0.self", 1),))
-    np.testing.assert_allclose(drawn(app, "off-distance")[0]["y"], found.distances, atol=1e-6)
-    assert badges(app)["the last layer equals the model's output"]
-    last_word = [token.label for token in run.tokens if token.text.isalpha() and not token.special][-1]
-    assert f"After **{last_word}**" in texts(app), "not after the mark that ends the text"
-
-
-@pytest.mark.usefixtures("offline_lab")
-def test_classes_and_layers_that_share_their_weights(open_page: OpenPage) -> None:
-    stands(app := open_page("model-lab", **{"ml-model": "sorter", "ml-without": ["encoder-2"]}))
-    assert sum(drawn(app, "off-classes")[0]["x"]) == pytest.approx(1, abs=1e-5)
-    app = open_page("model-lab", **{"ml-model": "albert", "head": "encoder-self.1.0"})
-    assert app.button(key="ml-do-head-off").label == "Switch head 1 of layer 2 off"  # of this layer alone
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -90,12 +60,10 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     found = score_products(run.trace["decoder.1.self"], 2, last - 1, 2)
     bars, total, key, query = drawn(app, "score-products")
     np.testing.assert_allclose(bars["y"], found.products, atol=1e-6)
-    np.testing.assert_allclose(query["z"][0], found.query, atol=1e-6)
-    np.testing.assert_allclose(key["z"][0], found.key, atol=1e-6)
+    np.testing.assert_allclose([query["z"][0], key["z"][0]], [found.query, found.key], atol=1e-6)
     assert total["y"][-1] == pytest.approx(found.score, abs=1e-6)
     assert f"The score is **{found.score:+.3f}**" in one_line(app)
     assert badges(app)["the bars add up to the score that enters the softmax"]
-    assert "after the rotation" in texts(app)
     app.selectbox(key="sp-key").set_value("1 sink").run()
     bars, total, _, _ = drawn(app, "score-products")
     sink = score_products(run.trace["decoder.1.self"], 2, last - 1, 0)
@@ -123,18 +91,6 @@ def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> N
     assert sum(bars["x"][:-1]) == pytest.approx(found.score, abs=1e-4)
     assert bars["x"][0] == pytest.approx(max(found.terms.sum(dim=0).tolist(), key=abs), abs=1e-4)
     assert badges(app)["the parts add up to the score"]
-    app.button_group(key="sp-side").set_value(["query"]).run()
-    (bars,) = drawn(app, "score-parts")
-    assert bars["x"][0] == pytest.approx(max(found.terms.sum(dim=1).tolist(), key=abs), abs=1e-4)
-
-
-@pytest.mark.usefixtures("offline_lab")
-def test_a_score_that_cannot_be_taken_apart_is_refused_in_a_sentence(open_page: OpenPage) -> None:
-    """The first key is a learned sink, which no part of the stream has written."""
-    pair = {"sp-query": "3 x", "sp-key": "1 sink", "sp-why": "true"}
-    app = open_page("model-lab", **{"ml-model": "gpt-oss", **PARAMETERS, **pair})
-    app.selectbox(key="sp-key").set_value("1 sink").run()
-    assert "cannot be divided among earlier parts: the key is a learned sink" in texts(app)
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -149,29 +105,13 @@ def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     run = model.run(app.text_area(key="ml-start").value, max_new_tokens=2)
     found, seen = sinks_of(model, run, "decoder-self"), windowed(model, run, 20)
     assert found.learned is not None
-    np.testing.assert_allclose(drawn(app, "sinks-shares")[0]["z"], found.shares, atol=1e-6)
-    np.testing.assert_allclose(drawn(app, "sinks-learned")[0]["z"], found.learned, atol=1e-6)
-    np.testing.assert_allclose(drawn(app, "sinks-lengths")[0]["z"], found.lengths, atol=1e-5)
+    for name in ("shares", "learned", "lengths"):
+        np.testing.assert_allclose(drawn(app, f"sinks-{name}")[0]["z"], getattr(found, name), atol=1e-5)
     sinking = round(8 * found.sinking)
     assert f"**{sinking}** of 8 heads exceed 0.3" in one_line(app)
     heights = [seen.full, seen.sliding, seen.with_first]
     np.testing.assert_allclose(drawn(app, "window")[0]["y"], heights, rtol=1e-5)
-    assert number(app, f"**{seen.sliding:,.2f}** with the last 20; **") == pytest.approx(seen.with_first, abs=0.006)
     assert "not comparable with this model" in one_line(app), "another model's numbers are quoted, not compared"
-    assert f"here, now `{seen.sliding:.0f}" not in one_line(app)
-
-
-@pytest.mark.usefixtures("offline_lab")
-def test_of_an_encoder_whose_first_token_is_hidden(open_page: OpenPage, folders: Path) -> None:
-    app = open_page("model-lab", **{"ml-model": "bert", "ml-text": TEXT, "ml-section": "Sinks"})
-    stands(app)
-    model = load_hub(folders / "bert", device="cpu")
-    first, end, *others = hidden_tokens(model, model.run(TEXT))
-    mean = np.mean([hidden.distance for hidden in others])
-    heights = [hidden.distance for hidden in (first, end, *others)]
-    np.testing.assert_allclose(drawn(app, "hidden")[0]["y"], heights, atol=1e-6)
-    assert number(app, "is hidden from all others: **") == pytest.approx(first.distance, abs=6e-4)
-    assert number(app, "** for the first,") == pytest.approx(mean, abs=6e-4)
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -192,18 +132,13 @@ CAT = TwoSentences("The cat is black.", "The dog is black.")
 @pytest.mark.usefixtures("offline_lab")
 def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: Path) -> None:
     app = open_page("model-lab", **{"ml-model": "bert", "ml-text": "The cat sat.", "ml-other": "tuned"})
-    page_text = texts(app)
-    assert "**bert** and **tuned** read the same text" in page_text
-    assert "3 of 8 heads are unchanged" in page_text
+    assert "3 of 8 heads are unchanged" in texts(app)
     first, second = (load_hub(folders / name, device="cpu").run("The cat sat.") for name in ("bert", "tuned"))
     ranked = compare_heads(first, second)[0].heads
     assert ranked[0][1:] == (0, 2)
     rows = next(m.value for m in app.markdown if m.value.startswith("1. [")).splitlines()
     assert rows[0] == f"1. [layer 1, head 3](#head=encoder-self.0.2) · **{ranked[0].change:.3f}**"
     assert len(rows) == 8
-    base = unframe(components(app, "attention_view")[0].bytes)[0]["base"]
-    assert (base["inputs"], base["beside"], len(base["groups"])) == (["bert", "tuned"], [], 2)
-    assert not app.warning
 
 
 @pytest.mark.usefixtures("offline_lab")
@@ -211,8 +146,6 @@ def test_the_head_that_was_changed_is_named_first(open_page: OpenPage, folders: 
     ("model", "fits", "fits_not"),
     [
         ("bert", {"tuned", "roberta", "gpt2", "reader-en", "openai-community/gpt2"}, {"t5", "openai/whisper-tiny"}),
-        ("gpt2", {"bert", "writer-en", "Qwen/Qwen3-0.6B"}, {"vit-cifar10", "google-t5/t5-small"}),
-        ("t5", {"transformer-en-fr", "Helsinki-NLP/opus-mt-en-de"}, {"bert", "gpt2", "facebook/dinov2-small"}),
         ("vit-cifar10", {"vit-fashion-mnist", "google/vit-base-patch16-224"}, {"bert", "transformer-en-fr"}),
     ],
 )
@@ -233,7 +166,7 @@ def writer() -> HubModel:
 @pytest.mark.usefixtures("offline_lab")
 def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
     network, states = writer.network, dict[str, Any]()
-    ids = [writer.run(text, max_new_tokens=0).inputs["input_ids"] for text in _texts(GIRLS)]
+    ids = [writer.run(text, max_new_tokens=0).inputs["input_ids"] for text in (GIRLS.clean, GIRLS.corrupted)]
     found = compare(writer, GIRLS)
     assert found.answers == ("are", "is")
     answers = [writer.run(f"The girl {word}", max_new_tokens=0).tokens[-1].id for word in found.answers]
@@ -279,9 +212,6 @@ def test_each_head_of_cross_attention_is_patched_in_a_translator() -> None:
     [
         (("The girls run", "The big girl run"), r"have 4 and 5\. They differ in “girls” and “big” and “girl”"),
         (("The girls", "The girls"), "the same tokens"),
-        (("The girls", ""), "nothing to read"),
-        (("The girls", "The girl", "are", "are"), "two different words"),
-        (("The girls", "The girl", "qwertyuiop"), "tokens of this model"),
         (("a b " * 40, "a c " * 40), "at most 48"),
     ],
 )
@@ -320,12 +250,6 @@ def test_the_circuit_keeps_more_than_random_ones(open_page: OpenPage, writer: Hu
     assert f"keeps **{alone:.0%}** of the change" in one_line(app)
     widest = max(part.edges, key=lambda edge: abs(found.recovered(edge.value)))
     assert f"carries **{found.recovered(widest.value):.0%}**" in one_line(app)
-    app.slider(key="ts-count").set_value(1).run()
-    stands(app)
-
-
-def _texts(sentences: TwoSentences) -> tuple[str, str]:
-    return sentences.clean, sentences.corrupted
 
 
 def _first(output: Any) -> Any:

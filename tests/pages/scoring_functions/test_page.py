@@ -2,28 +2,27 @@
 
 import math
 import re
-import shutil
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import charts, claim_names, figure_names, figures_alt, marks, value_of
+from pages.scoring_functions.scores import WordQuery, _steps_to_largest
+from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
+from tests.pages.reading import charts, claim_names, figure_names, figures_alt, marks
 from tests.visits import Visits
-from ui.text import words
 from ui.text.words import load_words
 from viz_core.attention import masked_softmax
 from viz_core.attention.scores import FUNCTIONS
-from viz_core.attention.scores.function import ScoreCost, ScoringFunction
 from viz_core.lessons.scoring_functions.mask_variants import MASK_VARIANTS
-from viz_core.lessons.scoring_functions.scaling import measure_width
-from viz_core.lessons.scoring_functions.score_contest import SCENES, contest
+from viz_core.lessons.scoring_functions.score_contest import SCENES, WordScores, contest
+from viz_core.pretrained.token_vectors import Tokens
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "scoring-functions"
-TABS = ("Why 1/√d", "The Gaussian, taken apart", "Functions compared")
 MAIN = {"row", "words"}  # drawn whether or not the typed scores can be read
 SCALING = {"spread", "histogram", "sharpness"}
 OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy"}
@@ -50,24 +49,9 @@ def test_opens_with_the_published_row(visits: Visits) -> None:
     weights = masked_softmax(BOOK, torch.tensor([2, 3]))
     assert "batch 1, query 1: 0.2689, 0.7311, 0.0000, 0.0000; batch 1, query 2: " in figures_alt(app)
     assert rows(weights) in figures_alt(app)
-    assert "6 of 16 cells are masked" in figures_alt(app)
-    assert "(batch rows, queries, keys) = (2, 2, 4)" in texts(app)
     assert set(figure_names(app)) == MAIN | READ | OTHERS
     assert figure_names(app).count("mask") == len(MASK_VARIANTS)
-    assert all(holds for holds, _ in marks(app).values())
     assert {"sums", "hidden", "formula", "zero-sum", "unwritten", "guarded", "variance"} <= set(claim_names(app))
-    assert not any("The address asks for" in caption.value for caption in app.caption)
-
-
-def test_scores_can_be_edited_and_change_shape(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    app.text_area(key="sf-scores").set_value("1 2 3\n4 5 7").run()
-    app.text_input(key="sf-lengths").set_value("1 3").run()
-    assert not app.exception
-    weights = masked_softmax(torch.tensor([[[1.0, 2, 3], [4, 5, 7]]]), torch.tensor([[1, 3]]))
-    assert rows(weights) in figures_alt(app)
-    assert "One length per query" in texts(app)
-    assert all(holds for holds, _ in marks(app).values())
 
 
 def test_examples_fill_the_boxes_with_lengths_per_row_per_query_or_none(open_page: OpenPage) -> None:
@@ -79,7 +63,6 @@ def test_examples_fill_the_boxes_with_lengths_per_row_per_query_or_none(open_pag
         ("none", "", "No mask", None),
     ):
         app.button(key=f"sf-example-{name}").click().run()
-        assert not app.exception
         assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
         assert app.text_input(key="sf-lengths").value == lengths
         assert "= (2, 2, 4)" in texts(app)
@@ -87,14 +70,6 @@ def test_examples_fill_the_boxes_with_lengths_per_row_per_query_or_none(open_pag
         assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
 
 
-def test_a_row_that_may_see_nothing_is_named_and_holds(visits: Visits) -> None:
-    app = visits(CHAPTER, **MASK | {"sf-lengths": "0 4; 2 0"})
-    assert "batch 1, query 1, batch 2, query 2: every key is masked" in app.info[0].value
-    assert "0.0000, 0.0000, 0.0000, 0.0000" in figures_alt(app)
-    assert all(holds for holds, _ in marks(app).values())
-
-
-# One refusal of either box; test_typed_numbers.py has all.
 UNREADABLE = [("0 <b>", "", "Line 1 contains <b>, which is not a number"), ("0 1", "5", "The valid length 5 exceeds")]
 
 
@@ -103,7 +78,6 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
     for scores, lengths, sentence in UNREADABLE:
         app.text_area(key="sf-scores").set_value(scores)
         app.text_input(key="sf-lengths").set_value(lengths).run()
-        assert not app.exception
         assert len(app.warning) == 1
         assert sentence in app.warning[0].value.replace("\\", "")
         assert app.text_area(key="sf-scores").value == scores
@@ -134,93 +108,98 @@ def test_the_debugger_names_leaks_overflows_and_writing(visits: Visits) -> None:
     assert text.count("Leaves its input unchanged") == 5 - overflows
 
 
-def test_the_debugger_takes_any_row_and_scale(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **MASK)
-    app.number_input(key="sf-row").set_value(2).run()
-    app.segmented_control(key="sf-scale").set_value("times-10000000").run()
-    assert not app.exception
-    text = texts(app)
-    assert "batch 1, query 2: -2 × 10⁷, 5 × 10⁶, 10⁷, 0" in text
-    assert "**Leaks** at length 0, 1: up to 1 of the weight" in text
-    assert "too large for float16" in text
-    assert text.count("No weight on a masked key at any length") == 1
-
-
-def test_why_the_root(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER)
-    for d, keys in ((1, 1), (1024, 64), (64, 16)):
-        app.select_slider(key="sf-d").set_value(d)
-        app.slider(key="sf-keys").set_value(keys).run()
-        assert not app.exception
-        width = measure_width(d, keys)
-        assert f"variance **{width.variance:.2f}**, expected {d}." in texts(app)
-        entropies = f"from {width.plain.entropy:.3f} to {width.scaled.entropy:.3f} of {math.log2(keys):.2f} bits"
-        assert entropies in " ".join(texts(app).split())
-        assert all(holds for holds, _ in marks(app).values())
-
-
-def test_the_gaussian_with_keys_of_one_length_is_the_dot_product(open_page: OpenPage) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[1]})
-    assert any("different norms" in label for label in marks(app))
-    app.segmented_control(key="sf-lengths-of-keys").set_value("one").run()
-    holds, residual = next(value for label, value in marks(app).items() if "equal norm" in label)
-    assert holds
-    assert value_of(residual) < 1e-6
-    app.slider(key="sf-x").set_value(-2.0)
-    app.number_input(key="sf-count").set_value(1).run()
-    assert not app.exception
-    assert "The query at (-2.00, 0.50) and 1 key; key 1 has the largest weight" in figures_alt(app).replace("−", "-")
-    assert all(holds for holds, _ in marks(app).values())
-
-
-@pytest.mark.parametrize("scene", list(SCENES))
-def test_every_score_of_every_scene(open_page: OpenPage, scene: str) -> None:
-    app = open_page(CHAPTER, **{"sf-section": TABS[2], "open-all": "false"})
-    app.segmented_control(key="sf-scene").set_value(scene).run()
-    assert not app.exception
-    entries, labels = contest(SCENES[scene](0), 8, 0), load_words(CHAPTER, "en").group("option")
+def test_every_score_of_a_scene_of_two_widths(open_page: OpenPage) -> None:
+    app = open_page(CHAPTER, **{"sf-section": "Functions compared", "open-all": "false"})
+    app.segmented_control(key="sf-scene").set_value("widths").run()
+    entries, labels = contest(SCENES["widths"](0), 8, 0), load_words(CHAPTER, "en").group("option")
     defined = [entry for entry in entries.values() if entry.scores is not None]
     assert [alt.split(":")[0] for alt, _ in charts(app, "scores")] == [labels[entry.name] for entry in defined]
     undefined = [info.value for info in app.info if "have no dot product" in info.value]
     assert len(undefined) == len(FUNCTIONS) - len(defined)
-    if scene == "widths":
-        assert "Widths 20 and 2" in undefined[0]
+    assert "Widths 20 and 2" in undefined[0]
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
     assert re.findall(r"own key: \d+%", texts(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
     assert all(holds for holds, _ in marks(app).values())
 
 
-def test_one_more_score_is_one_entry_and_its_words(
-    open_page: OpenPage, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    """-||q - k||^2, entered in the register alone: its map, its formula, its line in the table."""
-    distance = ScoringFunction(
-        "distance",
-        99,
-        r"-\lVert q - k \rVert^2",
-        lambda _, q, k: -torch.cdist(q, k).square(),
-        lambda sizes: ScoreCost(0, sizes.batch * sizes.queries * sizes.keys * sizes.widths.key_size),
-        one_width=True,
-    )
-    monkeypatch.setattr("pages.scoring_functions.scores.FUNCTIONS", (*FUNCTIONS, distance))
-    monkeypatch.setattr(words, "TEXT", Path(shutil.copytree(words.TEXT, tmp_path / "text")))
-    with (words.TEXT / "en" / f"{CHAPTER}.md").open("a", encoding="utf-8") as file:
-        file.write("\n## option.distance\nDistance\n\n## formula.distance\n**Distance** ${formula}$\n")
-    app = open_page(CHAPTER, **{"sf-section": TABS[2], "sf-draw": "987"})  # results are kept: a draw of its own
-    assert figure_names(app).count("scores") == len(FUNCTIONS) + 1
-    assert charts(app, "scores")[-1][0].startswith("Distance: queries in rows")
-    assert any(element.value == r"**Distance** $-\lVert q - k \rVert^2$" for element in app.markdown)
-    assert re.findall(r"own key: (\d+)%", texts(app))[-1] == "100"
-    table = app.dataframe[0].value
-    last = table.iloc[-1]
-    assert last["Score"] == "Distance"
-    assert (last["Parameters"], last["Multiplications for all pairs"]) == (0, 36 * 8)
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0 1 7 -3\n2 .5 1e0 0\n\n1 1 1 1\n0 3 2 4",
+        "0, 1, 7, -3\r\n2, 0.5, 1, 0\r\n \r\n1; 1; 1; 1\r\n0\t3\t2\t4\r\n\r\n",
+        "0; 1; 7; −3\n2; 0,5; 1,0; 0\n\n1; 1; 1; 1\n0; 3; 2; 4",
+        "0,1,7,-3\n2,.5,1,0\n\n1,1,1,1\n0,3,2,4",
+        "[[[0. 1. 7. -3.]\n  [2. 0.5 1. 0.]]\n\n [[1. 1. 1. 1.]\n  [0. 3. 2. 4.]]]",
+        "tensor([[[0.0, 1.0, 7.0, −3.0],\n [2.0, 0.5, 1.0, 0.0]],\n\n [[1, 1, 1, 1],\n [0, 3, 2, 4]]],\n dtype=float)",
+    ],
+)
+def test_typed_pasted_and_printed(text: str) -> None:
+    expected = [[[0.0, 1.0, 7.0, -3.0], [2.0, 0.5, 1.0, 0.0]], [[1.0, 1.0, 1.0, 1.0], [0.0, 3.0, 2.0, 4.0]]]
+    assert read_batches(text).tolist() == expected
 
 
-def test_the_formulas_are_those_of_the_register(visits: Visits) -> None:
-    text = texts(visits(CHAPTER, **{"sf-section": TABS[2]}))
-    for function in FUNCTIONS:
-        assert f"$;{function.formula}$".replace("\\", "") in text
-    assert "with $M$ of 8 × 8 numbers" in text
-    assert "with 8 hidden units" in text
+@pytest.mark.parametrize(
+    ("text", "reason", "values"),
+    [
+        ("", "empty", {}),
+        ("[[]]", "empty", {}),
+        ("0 1\n\n2 nan", "not-a-number", {"row": 2, "cell": "nan"}),
+        ("1e39 0", "too-large", {"row": 1, "cell": "1e39"}),
+        ("0 1 2\n3 4", "ragged", {"row": 2, "found": 2, "expected": 3}),
+        ("0 1\n2 3\n\n4 5", "uneven", {"batch": 2, "found": 1, "expected": 2}),
+        ("1\n\n" * 5, "too-many", {"what": "batches", "found": 5, "most": 4}),
+        ("1 " * 13, "too-many", {"what": "columns", "found": 13, "most": 12}),
+    ],
+)
+def test_refused_with_the_place(text: str, reason: str, values: dict[str, object]) -> None:
+    with pytest.raises(TypedNumbersError) as error:
+        read_batches(text)
+    assert (error.value.reason, error.value.values) == (reason, values)
+
+
+@settings(max_examples=150)
+@given(st.text(alphabet="0123456789.-+eE[](),; \n\tnaifxtensor−", max_size=60))
+def test_any_text_is_read_or_refused(text: str) -> None:
+    try:
+        scores = read_batches(text)
+    except TypedNumbersError:
+        return
+    assert scores.dim() == 3
+    assert scores.numel() > 0
+    assert scores.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("2 3", [2, 3]), ("1 3; 2 4", [[1, 3], [2, 4]]), ("tensor([[1, 3],\n [2, 0]])", [[1, 3], [2, 0]])],
+)
+def test_lengths(text: str, expected: list[object]) -> None:
+    lengths = read_lengths(text, 2, 2, 4)
+    assert lengths is not None
+    assert lengths.tolist() == expected
+    assert lengths.dtype == torch.long
+
+
+@pytest.mark.parametrize(
+    ("text", "reason", "values"),
+    [
+        ("2 two", "no-length", {"cell": "two", "most": 4}),
+        ("2 inf", "no-length", {"cell": "inf", "most": 4}),
+        ("2 5", "length", {"cell": "5", "most": 4}),
+        ("-1 2", "length", {"cell": "-1", "most": 4}),
+        ("1 2 3", "count", {"found": 3, "rows": 2, "queries": 4}),
+    ],
+)
+def test_lengths_refused(text: str, reason: str, values: dict[str, object]) -> None:
+    with pytest.raises(TypedNumbersError) as error:
+        read_lengths(text, 2, 2, 4)
+    assert (error.value.reason, error.value.values) == (reason, values)
+
+
+def test_the_steps_from_product_to_weight_follow_from_each_other() -> None:
+    """Of two keys along a query of four components: 8 / 2 = 4 and 0 / 2 = 0, so e^4 of e^4 + 1."""
+    made = WordScores(torch.full((1, 4), 2.0), torch.tensor([[0.0, 0, 0, 0], [1, 1, 1, 1]]))
+    steps = _steps_to_largest(WordQuery(Tokens(("a", "b"), torch.zeros(2, 4), 1, 2, 2), made, 0))
+    assert (steps["product"], steps["score"], steps["exponential"]) == ("8.00", "4.000", "54.6")
+    assert (steps["key"], steps["sum"], steps["weight"]) == ("b", "55.6", "0.98")

@@ -1,21 +1,28 @@
 """The Transformer chapter: translations, refusals and claims, and what it says of its pictures."""
 
-import shutil
-from collections.abc import Callable, Iterator
-from pathlib import Path
+import html
+import re
+from collections.abc import Callable
+from dataclasses import replace
 
 import numpy as np
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from serving.compute.slots import reset_singletons
-from tests.pages.reading import claim_names, drawn, finding, number, one_line, stands, texts
+from pages.transformer.decoding import percent, table_of_words
+from pages.transformer.heads import words_changed
+from tests.pages.reading import badges, drawn, finding, one_line, stands, texts
 from tests.visits import Visits
-from ui.text.numbers import localised
-from viz_core.pretrained import CHECKPOINTS, Translator, load, load_translator, shipped
-from viz_core.pretrained.bleu import book_bleu, sentence_bleu
+from ui.compute.heads import head_importance
+from ui.text.words import ENGLISH, load_words
+from viz_core.maps.alignments import best_aligner
+from viz_core.maps.contributions import contribution_norms
+from viz_core.pretrained import Translation, Translator, load, load_translator
+from viz_core.pretrained.bleu import book_bleu, corpus_bleu, sentence_bleu
+from viz_core.pretrained.samples import held_out
+from viz_core.pretrained.translation import Rival, WordProbability
+from viz_core.trace import intervene, off, record
 
-NAME = "transformer-en-fr"
 OpenPage = Callable[..., AppTest]
 
 
@@ -25,31 +32,11 @@ def translator() -> Translator:
     return load_translator("transformer-en-fr")
 
 
-@pytest.fixture
-def broken_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    """A copy of the shipped model to break; no cached model gets in its way."""
-    folder = tmp_path / NAME
-    shutil.copytree(CHECKPOINTS / NAME, folder)
-    monkeypatch.setattr(shipped, "CHECKPOINTS", tmp_path)
-    reset_singletons()
-    yield folder
-    reset_singletons()
-
-
 def test_something_is_there_before_anything_is_typed(visits: Visits, translator: Translator) -> None:
     app = visits("transformer")
     result = translator.translate("The black cat is sleeping on my bed.")
     assert f"## {result.text}" in texts(app)
     assert f"−{-result.log_probability:.2f}" in texts(app)
-
-
-def test_a_sentence_typed_is_translated(open_page: OpenPage, translator: Translator) -> None:
-    app = open_page("transformer")
-    app.text_input(key="t-text").set_value("I am happy.").run()
-    assert f"## {translator.translate('I am happy.').text}" in texts(app)
-    app.text_input(key="t-second").set_value("She is happy.").run()  # to compare with: both translations are there
-    for text in ("I am happy.", "She is happy."):
-        assert f"## {translator.translate(text).text}" in texts(app)
 
 
 def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
@@ -59,16 +46,6 @@ def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, tra
     reference = "Je suis chez moi."
     assert f"**{book_bleu(result.text.lower().split(), reference.lower().split()):.3f}**" in texts(app)
     assert f"**{sentence_bleu(result.text, [reference]):.1f}**" in texts(app)
-
-
-def test_claims_hold_and_show_their_residual(visits: Visits, translator: Translator) -> None:
-    app = visits("transformer", **{"t-text": "Go."})
-    claims = [m.value for m in app.markdown if m.value.startswith((":green[", ":orange["))]
-    assert set(claim_names(app)) >= {"rows", "future", "leak", "cache", "walk", "twin"}
-    assert all("material/check" in claim for claim in claims)
-    residual = translator.translate("Go.").cache_error
-    shown = localised(f"{residual:.2g}", "en")
-    assert any(f"`{shown}`" in claim for claim in claims)
 
 
 def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage) -> None:
@@ -92,43 +69,14 @@ def test_text_that_cannot_be_translated_gets_a_sentence(open_page: OpenPage) -> 
         assert app.get("expander")
 
 
-def test_a_missing_file_is_a_sentence(broken_checkpoint: Path, open_page: OpenPage) -> None:
-    (broken_checkpoint / "model.safetensors").unlink()
-    app = open_page("transformer")
-    assert "lacks its file model.safetensors" in texts(app)
-
-
 def test_of_the_tree_of_beam_search(visits: Visits) -> None:
     """Beam search could be chosen, and no beam was shown."""
     app = visits("transformer", **{"t-text": "Go."})
     stands(app)
     assert finding(app, "The beam keeps greedy search's words until step 9", "Both searches find the same")
     assert "| beam | Où vous êtes-vous rencontrés, les mecs ? | -2.22 | -0.83 |" in one_line(app)
-    nodes = {trace["name"]: trace for trace in drawn(app, "tree") if trace["mode"] == "markers+text"}
-    assert {trace["marker"]["symbol"] for trace in nodes.values()} == {"circle", "square", "x"}
-    assert "Vous<br>−7.47" in nodes["pruned"]["text"]
-    assert "&lt;eos&gt;<br>−2.22" in nodes["ended"]["text"]
-    assert (
-        len(nodes["kept"]["text"]) + len(nodes["ended"]["text"]) == 9 * 4 + 2 + 1
-    )  # ended ones leave the beam narrower
     own = visits("transformer", **{"t-text": "Go.", "t-tree": "own"})
     assert not finding(own, "The beam keeps greedy", "Both searches find the same")
-
-
-def test_heads_that_moved_a_logit_are_named(visits: Visits) -> None:
-    """The answer was the feed-forward net or the bias, among sixty unsorted bars."""
-    app = visits("transformer", **{"t-text": "I'm home.", "t-section": "Through the layers"})
-    stands(app)
-    bars = drawn(app, "split")[0]
-    assert list(bars["x"]) == sorted(bars["x"], reverse=True)
-    assert all("attention" in name for name in bars["y"])
-    assert "minus that of **J" in one_line(app)
-    kind, place = bars["y"][0].split("<br>")
-    assert f"[{place} ({kind})](#head=" in one_line(app)
-    total = number(app, "Logit of **Je** minus that of **J'**:")
-    assert total == pytest.approx(number(app, f"{total:.2f} =") + number(app, "from 48 heads,"), abs=0.011)
-    assert finding(app, "final words are the most likely before layer 3", "None of the")
-    assert number(app, "mean probability") < 20 < 80 < number(app, "layer 3 raises it to")
 
 
 def test_of_heads_that_align(visits: Visits) -> None:
@@ -148,3 +96,125 @@ def test_of_heads_that_align(visits: Visits) -> None:
     assert f"error rate {best['written'][2]}" in one_line(app)
     assert f"{reader} the word just **read**" in one_line(app)
     assert f"By position alone: {measured['diagonal']:.1%}" in one_line(app)
+
+
+TEXT = "The black cat is sleeping on my bed."
+
+
+def lines_of_words(app: AppTest) -> list[str]:
+    return [element.proto.body for element in app.get("html") if 'class="predicted"' in element.proto.body]
+
+
+def test_words_rivals_and_where_it_hesitates(open_page: OpenPage, translator: Translator) -> None:
+    text = "The dog i saw bit <b>Zorglub</b>."
+    app = open_page("transformer", **{"t-text": text})
+    stands(app)
+    result = translator.translate(text)
+    (line,) = lines_of_words(app)
+    shown = re.findall(r"-tip\"><span><bdi>(.*?)</bdi>.*?<small>(.*?)</small>", line)
+    assert shown == [(html.escape(word.text), percent(word.probability)) for word in result.words]
+    assert line.count('tabindex="0"') == line.count('role="tooltip"') == len(result.words)
+    for word in result.words:
+        for rival in word.rivals:
+            assert f"<bdi>{html.escape(rival.text)}</bdi> <span>{percent(rival.probability)}</span>" in line
+    unsure = sum(word.is_uncertain for word in result.words)
+    assert line.count("predicted-unsure") == unsure
+    assert "fewer than 5 of 110,893 training sentences: **i** (never)" in texts(app)
+    assert "**Zorglub** (never)" in texts(app)
+
+
+def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:
+    result = translator.translate("I lost.")
+    table = table_of_words(result.words)
+    assert list(table["word"]) == [word.text for word in result.words]
+    assert list(table["probability"]) == [word.probability for word in result.words]
+    assert list(table["p(rival 5)"]) == [word.rivals[4].probability for word in result.words]
+    short = table_of_words([replace(result.words[0], rivals=(Rival("a", 0.25),)), WordProbability("b", 0.5, (), ())])
+    assert short.to_csv(index=False).splitlines()[2] == "b,0.5,False,,"
+
+
+@pytest.mark.parametrize(
+    ("p", "label"),
+    [
+        (1.0, "100%"),
+        (0.5, "50%"),
+        (0.0996, "10%"),
+        (0.0994, "9.9%"),
+        (0.0005, "0.1%"),
+        (0.0004, "< 0.1%"),
+        (0, "< 0.1%"),
+    ],
+)
+def test_percents(p: float, label: str) -> None:
+    assert percent(p) == label
+
+
+def with_words(made: Translation, words: str) -> Translation:
+    return replace(made, words=tuple(WordProbability(word, 0.5, (), ()) for word in words.split()))
+
+
+def test_what_only_one_says_is_changed(translator: Translator) -> None:
+    made = translator.translate("Go.", max_new_tokens=2)
+    one, other = with_words(made, "le chat dort ."), with_words(made, "le chien dort ici .")
+    assert words_changed(one, other) == ({1}, {1, 3})
+    assert words_changed(one, one) == (frozenset(), frozenset())
+    assert words_changed(with_words(made, ""), other) == (frozenset(), frozenset(range(5)))
+
+
+def test_a_link_with_heads_off_shows_both_translations_and_their_scores(
+    open_page: OpenPage, translator: Translator, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for module in ("pages.transformer.heads", "serving.requests.shipped"):
+        monkeypatch.setattr(f"{module}.held_out", lambda: held_out()[:30])
+    names = [f"cross-{layer}.{head}" for layer in (2, 3) for head in range(1, 9)]
+    app = open_page("transformer", **{"t-text": TEXT, "t-without": names, "t-section": "Through the layers"})
+    stands(app)
+    edits = {"decoder.1.cross": off(*range(8)), "decoder.2.cross": off(*range(8))}
+    with intervene(edits):
+        without = translator.translate(TEXT)
+    plain = translator.translate(TEXT)
+    assert without.text != plain.text
+    assert f"log-probability −{-without.log_probability:.2f}" in texts(app)
+    assert not finding(app, "The translation does not change", "Words in only one")
+
+    assert [row[-1] for row in drawn(app, "lens")[0]["text"]][:-1] == list(plain.target_tokens[:-1])
+
+    app.button(key="t-held-out-go").click().run()
+    with intervene(edits):
+        found = translator.translate_texts([sample.english for sample in held_out()[:30]])
+    score = corpus_bleu(found, [sample.references for sample in held_out()[:30]])
+    assert f"**{score:.1f}** without these" in texts(app)
+    assert finding(app, "The difference is significant", "The difference is not significant")
+
+
+def test_what_the_exercise_says_of_the_aligning_head_is_so(translator: Translator) -> None:
+    _, layer, head = best_aligner(translator.alignment_errors, "written")
+    assert (layer, head) == (2, 2), "layer 3, head 3"
+    measured = head_importance("transformer-en-fr")
+    assert measured is not None
+    worth = next(each for each in measured.heads if (each.site, each.head) == ("decoder.2.cross", 2))
+    text = load_words("transformer", ENGLISH)("exercise.aligner").replace("−", "-")
+    assert worth.without is not None
+    assert worth.alone is not None
+    for value in worth.without:
+        assert f"{value:+.2f}" in text
+    assert f"{worth.alone.value:.2f}" in text
+    assert f"{measured.examples} sentences" in text
+    assert abs(worth.without.value) < 1
+    assert worth.without.low < 0 < worth.without.high
+
+
+def test_weights_beside_what_they_carry(visits: Visits, translator: Translator) -> None:
+    app = visits("transformer", **{"t-text": TEXT, "head": "cross.2.5", "t-section": "Weights and what they carry"})
+    stands(app)
+    result = translator.translate(TEXT)
+    with record(values=True) as trace:
+        translator.model(*translator.teacher_forced(result.source_ids, result.target_ids))
+    call, W_o = trace["decoder.2.cross"], translator.model.decoder.blocks[2].attention2.W_o
+    norms, weights = contribution_norms(call, W_o)[0, 5], call.weights(head=5)[0]
+    assert np.allclose(drawn(app, "contribution-norms")[0]["z"], norms, atol=1e-5)
+    assert np.allclose(drawn(app, "contribution-weights")[0]["z"], weights, atol=1e-6)
+    share = float((norms[:, -1] / norms.sum(dim=-1)).mean())
+    assert f"{weights[:, -1].mean():.0%} of this head's weight and " in texts(app)
+    assert f"{share:.0%} of the added length" in texts(app)
+    assert badges(app)["the vectors of all heads and keys sum to the output"]

@@ -12,22 +12,22 @@ import torch
 from PIL import Image
 from streamlit.testing.v1 import AppTest
 
+from pages.vision_transformer.figures import shuffled_picture
 from pages.vision_transformer.inputs import pin_of
-from tests.pages.reading import claim_names, claims, figures, texts
-from tests.tiny_models import COLOUR, GREY, LABELS, write_tiny_vit
+from tests.pages.reading import claim_names, claims, drawn, figures, one_line, stands, texts
+from tests.tiny_models import COLOUR, GREY, LABELS
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.vision_transformer import permutation_test, random_order
-from viz_core.maps.measures import attention_entropy, mean_attention_distance
+from viz_core.lessons.vision_transformer import random_order
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 from viz_core.pretrained.samples import GARMENTS, drawn_picture
+from viz_core.trace import intervene, off
 
 OpenPage = Callable[..., AppTest]
 pytestmark = pytest.mark.usefixtures("small_vision_models")
 CHAPTER = "vision-transformer"
-LAB, PATCHES, HEADS = "Patch lab", "Patches", "All heads"
-POSITIONS, SHUFFLE, TRAINING = "Positions", "Shuffle test", "Training"
+LAB, PATCHES = "Patch lab", "Patches"
 
 
 @pytest.fixture
@@ -49,7 +49,7 @@ def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTe
     return open_page(CHAPTER, **{"open-all": "false"} | chosen | own)
 
 
-def drawn(app: AppTest, figure: str) -> list[np.ndarray]:
+def heatmaps(app: AppTest, figure: str) -> list[np.ndarray]:
     """The values of every heatmap of a figure."""
     return [array(trace["z"]) for trace in figures(app, figure)[0]["data"] if trace["type"] == "heatmap"]
 
@@ -80,28 +80,12 @@ def captions(app: AppTest) -> str:
     return "\n".join(image.caption for element in app.get("image") for image in element.proto.imgs)
 
 
-@pytest.mark.parametrize(
-    ("pin", "token", "fusion", "discard"),
-    [(None, 0, "mean", 0.0), ("q7", 7, "largest", 0.6), (None, 0, "smallest", 0.0)],
-)
-def test_the_patch_lab(
-    open_page: OpenPage,
-    model: ImageClassifier,
-    boot: Classification,
-    pin: str | None,
-    token: int,
-    fusion: str,
-    discard: float,
-) -> None:
-    pins = {"pin": pin} if pin else {}
-    app = open_at(open_page, fusion=fusion, discard=str(discard), label=LABELS[1], head="encoder-self.2.1", **pins)
-    raw, rolled, relevant = drawn(app, "lab")
-    how = {"mean": "mean", "largest": "max", "smallest": "min"}[fusion]
-    layers = [call.weights()[0] for call in boot.trace]
-    fuse = {"mean": lambda w: w.mean(0), "max": lambda w: w.amax(0), "min": lambda w: w.amin(0)}[how]
-    np.testing.assert_allclose(raw, fuse(layers[2])[token, 1:].reshape(4, 4), atol=1e-6)
-    expected = attention_rollout(layers, how, discard)[token, 1:].reshape(4, 4)  # type: ignore[arg-type]
-    np.testing.assert_allclose(rolled, expected, atol=1e-6)
+def test_the_patch_lab(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
+    app = open_at(open_page, fusion="largest", discard="0.6", label=LABELS[1], head="encoder-self.2.1", pin="q7")
+    raw, rolled, relevant = heatmaps(app, "lab")
+    token, layers = 7, [call.weights()[0] for call in boot.trace]
+    np.testing.assert_allclose(raw, layers[2].amax(0)[token, 1:].reshape(4, 4), atol=1e-6)
+    np.testing.assert_allclose(rolled, attention_rollout(layers, "max", 0.6)[token, 1:].reshape(4, 4), atol=1e-6)
     relevance = model.relevance(boot.prepared, LABELS[1])[token, 1:].reshape(4, 4)
     np.testing.assert_allclose(relevant, relevance, atol=1e-6)
 
@@ -124,45 +108,6 @@ def test_a_click_on_the_grid_pins_that_patch() -> None:
     """What goes into the address; the click itself is tested in a browser."""
     assert pin_of({"x": 3, "y": 2}, 1, (4, 4)) == "q7"
     assert pin_of({"x": 1, "y": 1}, 5, (16, 16)) == "q5"
-
-
-def test_distance_and_entropy_of_every_head(open_page: OpenPage, boot: Classification) -> None:
-    app = open_at(open_page, HEADS)
-    layers = torch.stack([call.weights()[0] for call in boot.trace])
-    np.testing.assert_allclose(
-        bars_y(app, "distance"), mean_attention_distance(layers, (4, 4), (4, 4)).flatten(), atol=1e-4
-    )
-    np.testing.assert_allclose(bars_y(app, "entropy"), attention_entropy(layers).mean(-1).flatten(), atol=1e-4)
-
-
-def bars_y(app: AppTest, figure: str) -> np.ndarray:
-    return array(figures(app, figure)[0]["data"][0]["y"])
-
-
-def test_the_shuffle_test(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
-    app = open_at(open_page, SHUFFLE, order="5")
-    test = permutation_test(model.predict, boot.prepared.pixels, (4, 4), random_order(16, 5))
-    names = figures(app, "permutation")[0]["data"][0]["x"]
-    for name, values in {
-        "intact": test.positions,
-        "shuffled": test.positions_shuffled,
-        "without positions": test.no_positions,
-    }.items():
-        np.testing.assert_allclose(
-            bars(app, "permutation", name), [values[LABELS.index(label)] for label in names], atol=1e-6
-        )
-    assert all(claim.startswith(":green[") for claim in claims(app))
-
-
-def test_training_is_as_the_script_wrote_it(open_page: OpenPage) -> None:
-    app = open_at(open_page, TRAINING)
-    assert "unseen test pictures: **33.25%**" in texts(app)
-    assert "“bag” called “<b>dress</b>”, 7 times" in texts(app)
-    np.testing.assert_allclose(drawn(app, "confusion")[0], np.sqrt([[5, 1, 0], [0, 2, 7], [3, 0, 4]]), atol=1e-6)
-    sure, right = (bars(app, "calibration", "measured"), np.array([0.4, 0.8]))
-    np.testing.assert_allclose(sure, right, atol=1e-6)
-    assert "Overall the model is overconfident" in texts(app)  # 12 of 22 by -0.05, 10 by 0.15
-    assert "Calibration and typical pictures were not measured" in texts(app)
 
 
 def upload(app: AppTest, content: bytes) -> AppTest:
@@ -225,17 +170,6 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
             assert f"Prediction: {found.label}" in texts(app)
 
 
-def test_without_models_there_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
-    assert "No vision model is installed" in texts(open_page(CHAPTER))
-
-
-def test_a_broken_model_is_a_sentence(no_checkpoints: Path, open_page: OpenPage) -> None:
-    write_tiny_vit(no_checkpoints, GREY)
-    (no_checkpoints / GREY / "model.safetensors").write_bytes(b"no weights")
-    app = open_page(CHAPTER)
-    assert "is not the file that was published" in texts(app)
-
-
 def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classification) -> None:
     """Tokens with their positions in another order: the class token's answer is the same up to rounding."""
     order = torch.cat((torch.tensor([0]), 1 + random_order(16, 1)))
@@ -247,3 +181,29 @@ def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classificati
                 tokens = block(tokens)
             answers.append(model.model.head(tokens[:, 0]))
     torch.testing.assert_close(*answers, atol=1e-4, rtol=1e-4)
+
+
+def test_a_shuffled_picture_by_hand() -> None:
+    pixels = np.array([[10, 20], [30, 40]], dtype=np.uint8)
+    shuffled = shuffled_picture(Image.fromarray(pixels), (1, 1), torch.tensor([2, 0, 3, 1]))
+    assert np.asarray(shuffled)[..., 0].tolist() == [[30, 10], [40, 20]]
+
+
+def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vision_checkpoints: str) -> None:
+    model = load_classifier(GREY, "cpu", vision_checkpoints)  # type: ignore[arg-type]
+    parameters = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
+    app = open_page("vision-transformer", **parameters, **{"vt-section": "What heads are worth"})
+    stands(app)
+    plain = model.classify(drawn_picture(GARMENTS[0]))
+    with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
+        without = model.classify(drawn_picture(GARMENTS[0]))
+    before, after = drawn(app, "off")
+    shown = [label.replace("&lt;", "<").replace("&gt;", ">") for label in before["x"]]
+    np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)
+    np.testing.assert_allclose(after["y"], [without.probabilities[label] for label in shown], atol=1e-6)
+    assert not np.allclose(before["y"], after["y"], atol=1e-3)
+    app.button(key="vt-do-head-off").click().run()
+    assert app.multiselect(key="vt-without").value == ["encoder-1", "encoder-3"]
+    app.button(key="vt-do-all-on").click().run()
+    assert app.multiselect(key="vt-without").value == []
+    assert "with all heads**: " not in one_line(app)
