@@ -63,7 +63,7 @@ class _Callable(ModuleType):
             ValueError: if that is nothing that can be shown, it holds no attention, or the tokens are not as many as
                 the maps have rows and columns.
         """
-        from viz_core.view.widget import show
+        from viz_core.view.show import show
 
         return show(what, tokens, keys, row, language, labels, picture)
 

@@ -3,6 +3,8 @@
 import base64
 import io
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -157,6 +159,16 @@ def executed(code: str) -> NotebookNode:
     book = new_notebook(cells=[new_code_cell(code)])
     NotebookClient(book, timeout=WAIT, kernel_name="python3", resources={"metadata": {"path": str(ROOT)}}).execute()
     return book
+
+
+def test_without_the_extra_it_is_a_frame() -> None:
+    program = (
+        "import sys; sys.modules['anywidget'] = None; import torch; import viz_core.view.show as show\n"
+        "show.find_spec = lambda _: None; from viz_core import view\n"
+        "shown = view(torch.eye(3)); print(type(shown).__name__, shown._repr_html_()[:15])"
+    )
+    done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.stdout.split() == ["AttentionView", "<iframe", "srcdoc="], done.stderr[-500:]
 
 
 def assert_drawn(encoded: str) -> None:
