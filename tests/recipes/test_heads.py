@@ -3,47 +3,36 @@
 import json
 import shutil
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F
-from PIL import Image
 from safetensors.torch import load_file
 
 from recipes.__main__ import main
 from recipes.alignments import (
-    AlignedPair,
     aligned_pairs,
-    aligned_samples,
     alignment_error_rate,
     measure_alignments,
-    word_of_each_token,
 )
-from recipes.head_importance import IMPORTANCE, MEANS, ClassifierSubject, TranslatorSubject
-from recipes.head_table import draw_heads, mark_shares, table
-from recipes.marks import value_lengths
-from recipes.picture_sets import Pictures, PictureSplit
+from recipes.atom_maps import KINDS, interval, mark, score
+from recipes.head_importance import IMPORTANCE, MEANS, TranslatorSubject
+from recipes.reactions import TWENTY, MappedReaction
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_models import TINY
 from ui.compute.heads import read_importance
+from viz_core.hub import load_hub
+from viz_core.lab.atom_maps import head_weights, read_reaction, strongest_atoms
 from viz_core.pretrained import Translator, load, load_translator
 from viz_core.pretrained.bleu import paired_bootstrap, percentage_right
 from viz_core.pretrained.decoding import greedy_search
-from viz_core.pretrained.samples import held_out
-from viz_core.pretrained.shipped import CHECKPOINTS, CheckpointError
-from viz_core.trace import Trace, gate, intervene, record
+from viz_core.pretrained.shipped import CheckpointError
+from viz_core.runtime.assets import ASSETS
+from viz_core.trace import Trace, gate, intervene
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups
-
-
-@pytest.fixture
-def mine(checkpoints: Path, tmp_path: Path) -> Path:
-    """Checkpoints that a test may write to."""
-    shutil.copytree(checkpoints, tmp_path / "checkpoints")
-    return tmp_path / "checkpoints"
 
 
 def test_the_interval_is_the_one_of_a_sum_of_draws(shapes_unchecked: None) -> None:
@@ -60,8 +49,9 @@ def test_the_interval_is_the_one_of_a_sum_of_draws(shapes_unchecked: None) -> No
 
 
 def test_every_head_is_weighed_and_a_stopped_run_goes_on(
-    mine: Path, data: Path, monkeypatch: pytest.MonkeyPatch
+    checkpoints: Path, tmp_path: Path, data: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    mine = Path(shutil.copytree(checkpoints, tmp_path / "checkpoints"))
     command = ["head-importance", TINY, "--data", str(data), "--checkpoints", str(mine)]
     statistics, trace, calls = TranslatorSubject.statistics, TranslatorSubject.trace, []
 
@@ -82,9 +72,6 @@ def test_every_head_is_weighed_and_a_stopped_run_goes_on(
     monkeypatch.setattr("recipes.head_importance.greedy_search", short)
     with pytest.raises(KeyboardInterrupt):
         main(command)
-    written = json.loads((mine / TINY / IMPORTANCE).read_text())
-    assert [list(entry) for entry in written["heads"]].count(["site", "head", "gradient", "without"]) == 2
-
     card = load(TINY, "cpu", mine).card
     unfinished = read_importance(mine / TINY, card)
     assert unfinished is not None
@@ -96,16 +83,13 @@ def test_every_head_is_weighed_and_a_stopped_run_goes_on(
     found = read_importance(mine / TINY, card)
     assert found is not None
     assert all(head.without and head.alone and head.gradient > 0 for head in found.heads)
-    text = (mine / TINY / "card.md").read_text(encoding="utf-8")
     assert main(command) == 0, "nothing is left to do"
-    assert (mine / TINY / "card.md").read_text(encoding="utf-8") == text
-    assert text.count("\n## Heads\n") == 1
     before = len(calls)
+    assert (mine / TINY / "card.md").read_text(encoding="utf-8").count("\n## Heads\n") == 1
     assert main([*command, "--every", "2"]) == 0, "other examples: all heads are measured anew"
     assert len(calls) == before + 1 + 2 * 4
 
-    means = load_file(mine / TINY / MEANS)
-    assert {tuple(each.shape) for each in means.values()} == {(4, 8)}
+    assert {tuple(each.shape) for each in load_file(mine / TINY / MEANS).values()} == {(4, 8)}
     (mine / TINY / IMPORTANCE).write_text("{")
     with pytest.raises(CheckpointError, match=r"heads.json of model 'tiny-en-fr' cannot be read"):
         read_importance(mine / TINY, card)
@@ -129,94 +113,6 @@ def test_gradients_are_differences_of_the_loss(translator: Translator, data: Pat
 
     slopes = [abs(loss(one, 1.01) - loss(one, 0.99)) / 0.02 for one in test]
     assert float(gradients["decoder.1.cross"][2]) == pytest.approx(sum(slopes) / len(slopes), rel=2e-2, abs=1e-3)
-
-
-def test_a_classifier_s_heads(monkeypatch: pytest.MonkeyPatch) -> None:
-    classifier = load("vit-fashion-mnist", "cpu")
-    draw = torch.Generator().manual_seed(2)
-    pixels = torch.randint(0, 256, (70, 1, 28, 28), dtype=torch.uint8, generator=draw)
-    pictures = Pictures(pixels, torch.arange(70) % 10)
-    data = SimpleNamespace(load=lambda _: PictureSplit(pictures, pictures))
-    monkeypatch.setattr("recipes.classifiers.CLASSIFIERS", {"vit-fashion-mnist": SimpleNamespace(data=data)})
-    monkeypatch.setattr("recipes.head_importance._REFERENCE", 5)
-    subject = ClassifierSubject(classifier, Path())  # type: ignore[arg-type]
-    right = subject.statistics({})
-    assert right.shape == (70, 2)
-    assert subject.score(right.sum(axis=0)) == pytest.approx(100 * right[:, 0].mean())
-    assert {each.shape for each in subject.means().values()} == {(6, 24)}
-    gradients = subject.gradients()
-    assert len(gradients) == 6
-    assert all(bool((each > 0).all()) for each in gradients.values())
-
-
-def test_the_table_counts_heads_and_leaves_out_roles_of_marks() -> None:
-    shares = {"encoder-self": np.array([[0.9, 0.6], [0.1, 0.2]]), "decoder-self": np.array([[0.4, 0.7], [0.0, 0.3]])}
-    roles = {
-        "encoder-self": [["separator", ""], ["previous", "previous"]],
-        "decoder-self": [["", "first"], ["separator", "next"]],
-    }
-    first, second, *_, last = table(shares, roles).splitlines()[2:]
-    assert first == "| encoder-self 1 | 0.75 | 2 of 2 | separator 1 |"
-    assert second == "| encoder-self 2 | 0.15 | 0 of 2 | previous 2 |"
-    assert last == "| all | 0.35 | 3 of 8 | 4 heads with another role than their mark's |"
-
-
-def test_shares_are_means_over_the_queries_of_sentences_of_6_to_12_words() -> None:
-    translator = load_translator("transformer-en-fr", "cpu")
-    sample = next(each for each in held_out() if len(each.english.split()) in range(6, 13))
-    short = next(each for each in held_out() if len(each.english.split()) < 6)
-    ids = [translator.tokenizer.encode(text).ids for text in (sample.english, sample.references[0])]
-    with record() as trace:
-        translator.model(*translator.teacher_forced(*([*each, translator.special.eos] for each in ids)))
-    found = mark_shares(translator, [short, sample])
-    end, start = trace["encoder.1.self"].weights()[0], trace["decoder.2.self"].weights()[0]
-    assert found["encoder-self"][1].tolist() == pytest.approx(end[..., -1].mean(-1).tolist(), abs=1e-6)
-    after_the_first = torch.stack([start[:, i, 0] for i in range(1, start.shape[1])]).mean(0)
-    assert found["decoder-self"][2].tolist() == pytest.approx(after_the_first.tolist(), abs=1e-6)
-
-
-def test_every_self_attention_head_is_drawn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    draw_heads("transformer-en-fr", CHECKPOINTS, None)
-    drawn = np.asarray(Image.open("transformer-en-fr-heads.png")).astype(int)
-    assert drawn.shape == (6 * 72, 8 * 72)  # three layers of the encoder above three of the decoder, eight heads
-    first = drawn[3 * 72 : 4 * 72, :72]  # of the decoder, whose queries see no later key
-    assert first[8, 60] == 255
-    assert first[60, 4:60].min() < 128
-
-
-def test_lengths_are_those_of_the_values_that_the_layer_makes() -> None:
-    translator = load_translator("transformer-en-fr", "cpu")
-    sample = held_out()[0]
-    ids = [
-        [*translator.tokenizer.encode(t).ids, translator.special.eos] for t in (sample.english, sample.references[0])
-    ]
-    layer = translator.model.encoder.blocks[0].attention  # type: ignore[union-attr]
-    seen: list[torch.Tensor] = []
-    handle = layer.W_v.register_forward_hook(lambda _module, _inputs, output: seen.append(output.detach()))
-    with torch.inference_mode():
-        translator.model(*translator.teacher_forced(*ids))
-    handle.remove()
-    lengths = seen[0][0].unflatten(-1, (layer.num_heads, -1)).norm(dim=-1)  # (tokens, heads)
-    wanted = lengths[-1] / lengths[:-1].mean(dim=0)
-    assert value_lengths(translator, [sample])["encoder-self"][0].tolist() == pytest.approx(wanted.tolist(), rel=1e-4)
-
-
-def test_words_are_cut_as_the_file_says() -> None:
-    pair = AlignedPair("He can't, it's Tom's.", "J'ai l'eau, qu'il dit-elle.", frozenset(), frozenset())
-    english = [pair.english[start:stop] for start, stop in pair.english_spans]
-    french = [pair.french[start:stop] for start, stop in pair.french_spans]
-    assert english == ["He", "ca", "n't", ",", "it", "'s", "Tom", "'s", "."]
-    assert french == ["J'", "ai", "l'", "eau", ",", "qu'", "il", "dit", "-", "elle", "."]
-
-
-def test_each_token_is_a_piece_of_a_word() -> None:
-    tokenizer = load_translator("transformer-en-fr", "cpu").tokenizer
-    for sample in aligned_samples():
-        for text, spans in ((sample.english, sample.english_spans), (sample.french, sample.french_spans)):
-            words = word_of_each_token(tokenizer.encode(text), spans)
-            assert list(words) == sorted(words)
-            assert set(words) == set(range(len(spans) + 1))  # each word has a token, the end is one more
 
 
 def test_what_ships_is_what_is_measured() -> None:
@@ -251,3 +147,77 @@ def test_the_end_of_a_sentence_has_no_partner() -> None:
     written = torch.tensor([[0.0, 0.8, 0.2], [0.9, 0.1, 0.0], [0.0, 0.0, 1.0]])
     assert aligned_pairs(written, 2) == {(1, 0), (0, 1)}
     assert aligned_pairs(written.roll(1, dims=0), 2) == {(1, 1), (0, 2)}
+
+
+def ester() -> MappedReaction:
+    """Ethanol and chloromethane with a water: C C O, C Cl, O >> C C O C; the two atoms of ethane would be alike."""
+    reaction = read_reaction("CCO.CCl.O>>CCOC")
+    truth = np.array([0, 1, 2, 3])
+    equivalent = np.zeros((4, 6), dtype=bool)
+    equivalent[np.arange(4), truth] = True
+    equivalent[0, 1] = equivalent[1, 0] = True  # as if symmetry made the two carbons one
+    goes_on = np.array([True, True, True, True, False, False])
+    takes_part = np.array([True, True, True, True, True, False])
+    return MappedReaction("", reaction, truth, equivalent, goes_on, takes_part)
+
+
+def test_atoms_are_marked_up_to_symmetry_and_errors_sorted() -> None:
+    forward = np.zeros((1, 2, 4, 6))
+    forward[0, 0, np.arange(4), [0, 1, 2, 3]] = 1  # the first head is right
+    forward[0, 1, np.arange(4), [1, 1, 5, 0]] = 1  # equivalent, right, the reagent's oxygen, another carbon
+    marks = mark(ester(), forward, np.zeros_like(forward), (0, 1))
+    wrong = {"symmetry": 1, "leaving-group": 0, "reagent": 1, "other-atom": 1, "none": 0}
+    assert (marks.atoms, marks.heads.tolist()) == (4, [[[0] * 5, [*wrong.values()]]])
+    # carbons: 3 in the reactants, of which 2, 2 and 1 are right; oxygens: 2, of which 1 is; the other is a reagent's
+    np.testing.assert_allclose(marks.others["chance"], [2 / 3, 0, 1 / 2, 1 / 3 + 1 / 3 + 2 / 3, 0])
+    found = score([marks, marks], (0, 1))
+    table, every = found["table"], {"mean": 1.0, "low": 1.0, "high": 1.0}
+    assert (found["places"]["best"], found["atoms"], found["reactions"]) == ([0, 0], 8, 2)
+    assert table["best"]["reactions"] == every
+    assert table["chance"]["atoms"]["mean"] == pytest.approx((2 / 3 + 2 / 3 + 1 / 2 + 1 / 3) / 4, abs=1e-4)
+    assert table["both-directions"]["atoms"]["mean"] == table["read"]["atoms"]["mean"] == 0.5
+    assert table["read"]["reactions"]["mean"] == 0
+    assert {kind: table["read"][kind]["mean"] * 4 for kind in KINDS} == wrong
+    assert (found["heads"]["mean"], found["exact"]["mean"]) == ([[1.0, 0.5]], [[1.0, 0.25]])
+
+
+def test_the_interval_is_over_reactions() -> None:
+    """A reaction of one atom, wrong, and one of three, right: 3 of 4, between 0 and 1."""
+    assert interval(np.array([0, 3]), np.array([1, 3])) == {"mean": 0.75, "low": 0.0, "high": 1.0}
+
+
+@pytest.fixture(scope="module")
+def recorded() -> dict[str, Any]:
+    return json.loads((ASSETS / "atoms" / "reactions.json").read_text(encoding="utf-8"))
+
+
+def test_recorded_weights_are_those_of_the_model(recorded: dict[str, Any]) -> None:
+    model = load_hub("rxnmapper", device="cpu")
+    for version in recorded["reactions"]["suzuki"].values():
+        weights = head_weights(model, version["smiles"], *recorded["head"])
+        np.testing.assert_allclose(weights, version["weights"], atol=0.002)
+        assert sum(len(each["atoms"]) for each in version["molecules"]) == sum(weights.shape)
+
+
+def test_all_twenty_are_recorded_with_as_many_right_atoms_as_are_scored(recorded: dict[str, Any]) -> None:
+    assert list(recorded["reactions"]) == list(TWENTY)
+    right = 0
+    for versions in recorded["reactions"].values():
+        entry = versions["canonical"]
+        found = strongest_atoms(np.array(entry["weights"]), read_reaction(entry["smiles"])).tolist()
+        right += sum(atom in truth for atom, truth in zip(found, entry["truth"], strict=True))
+    scores = recorded["scores"]
+    assert right == pytest.approx(scores["table"]["best"]["atoms"]["mean"] * scores["atoms"], abs=0.5)
+
+
+def test_an_atom_without_its_reactant_attends_to_the_product_and_to_the_first_token(recorded: dict[str, Any]) -> None:
+    model, (layer, head), shares = load_hub("rxnmapper", device="cpu"), recorded["head"], []
+    for versions in recorded["reactions"].values():
+        entry = versions.get("missing", {"smiles": versions["canonical"]["smiles"], "truth": ()})
+        reaction, lost = read_reaction(entry["smiles"]), [i for i, right in enumerate(entry["truth"]) if not right]
+        trace = model.run("".join(reaction.tokens)).trace
+        weights = trace[f"encoder.{layer}.self"].weights(head=head)[0].squeeze()
+        products = torch.tensor(reaction.places[reaction.num_reactants :]) + 1
+        shares += weights[products[lost]][:, torch.cat((torch.tensor([0]), products))].sum(dim=1).tolist()
+    assert len(shares) == 53
+    assert np.mean(shares) > 0.8

@@ -1,27 +1,49 @@
 """The command: from a folder of data to models that load and recorded runs, or a sentence about what is missing."""
 
+import csv
 import json
-import shutil
 import urllib.request
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 from urllib.error import URLError
 
 import numpy as np
 import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from transformers import AutoModelForMaskedLM
 
-from recipes import copying, translators
+import recipes.scan
+from recipes import copying, text_models, translators
 from recipes.__main__ import MEASURES, main
 from recipes.alignments import aligned_samples
 from recipes.classifiers import CLASSIFIERS
 from recipes.copying import copying_cases
+from recipes.scan import main as scan_main
+from recipes.scan import resumable_scan
 from recipes.task_recordings import FILMS
+from recipes.text_rows import (
+    SPECIAL,
+    HiddenWord,
+    Sentence,
+    TextBatch,
+    collate,
+    encode,
+    filled,
+    hide_words,
+    perplexity,
+    plan_rows,
+    train_tokenizer,
+)
 from recipes.translators import TRANSLATORS
-from tests.tiny_models import TINY
+from viz_core.hub import load_hub
+from viz_core.lab.scan import scan
 from viz_core.pretrained import load
-from viz_core.pretrained.familiarity import FEW, word_counts
 from viz_core.tasks.film import load_film
 
 NAME = "transformer-en-fr"
@@ -62,15 +84,10 @@ def test_from_sentence_pairs_to_a_model_that_loads(
     arguments = [name, "--data", str(data), "--out", str(out), "--epochs", "2"]
     assert main(arguments) == 0
     translator = load(name, device="cpu", folder=out.parent)
-    assert translator.card.title == spec.title
     assert translator.card.config["model"].items() >= small.items()
-    assert f"`{name}`: {spec.description},\n" in translator.card.text
     assert "188 pairs to train on,\n7 to validate, 5 to test" in translator.card.text
     translation = translator.translate("I have 3 cats.", max_new_tokens=5)
     assert len(translation.trace) == {NAME: 3, "bahdanau-en-fr": 1, "seq2seq-en-fr": 0}[name]
-    training = json.loads((out / "training.json").read_text(encoding="utf-8"))
-    assert [point["epoch"] for point in training["curve"]] == [1.0, 2.0]
-    assert training["recipe"]["epochs"] == 2
     before = translator.card.config["sha256"]
     assert main([*arguments, "--resume"]) == 0  # nothing left to train: the same model again
     assert load(name, device="cpu", folder=out.parent).card.config["sha256"] == before
@@ -98,56 +115,12 @@ def test_reasons_not_to_train_are_sentences(
     assert not Path(out).exists()
     folder.mkdir()
     (folder / "fra-eng.zip").write_bytes(b"not the archive")
-    error = reason(folder)
-    assert error.startswith("cannot train transformer-en-fr: fra-eng.zip: expected SHA-1 94646ad1")
-    assert error.endswith("delete the file and try again\n")
     (folder / "fra.txt").write_text("no pair here\n", encoding="utf-8")
     assert "expected sentence pairs to train on and to validate with, got 0 and 0" in reason(folder)
     assert "nothing to resume from" in reason(data, "--resume")
     for name in MEASURES:
         assert main([name, "nobody", "--data", str(data)]) == 1
         assert f"{name} of nobody cannot be measured: There is no model 'nobody'" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("few_samples")
-@pytest.mark.parametrize(
-    ("name", "heading"), [("alignments", "Alignment"), ("copying", "Copying"), ("word-counts", "Words")]
-)
-def test_what_is_measured_is_written_beside_the_checkpoint_once(
-    name: str, heading: str, checkpoints: Path, data: Path, tmp_path: Path
-) -> None:
-    folder = Path(shutil.copytree(checkpoints / TINY, tmp_path / TINY))
-    before = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    for _ in range(2):  # a second time takes the place of the first
-        assert main([name, TINY, "--data", str(data), "--checkpoints", str(tmp_path)]) == 0
-    after = json.loads((folder / "training.json").read_text(encoding="utf-8"))
-    found = after.pop("words" if name == "word-counts" else name)
-    assert after == before
-    assert (folder / "card.md").read_text(encoding="utf-8").count(f"## {heading}\n") == 1
-    if name == "copying":
-        assert (found["numbers"]["sentences"], found["names"]["sentences"]) == (3, 0)
-    if name == "word-counts":  # of the training pairs alone; each number stands in one
-        counts = word_counts(TINY, tmp_path)
-        assert counts is not None
-        assert (counts.sentences, counts.counts["I"], counts.counts["cats"]) == (188, FEW, FEW)
-        assert found == {"sentences": 188, "different": 191, "hardly_seen": 188}
-
-
-def test_a_wrong_command_line_is_explained(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    complete = [NAME, "--data", "d", "--out", "o"]
-    for arguments, expected in (
-        (["another-model", *complete[1:]], ""),
-        (["copying", NAME], "--data is required"),
-        ([*complete, "--epochs", "0"], "--epochs: expected at least 1, got 0"),
-        ([NAME, "--data", __file__, "--out", "o"], f"--data: expected a folder, got the file {__file__}"),
-        (["learning", "--out", str(tmp_path), "--only", "chess"], "expected some of repeat-two-layers"),
-    ):
-        with pytest.raises(SystemExit) as stopped:
-            main(arguments)
-        error = capsys.readouterr().err
-        assert stopped.value.code == 2
-        assert "usage: python -m recipes" in error
-        assert expected in error
 
 
 def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_path: Path) -> None:
@@ -158,11 +131,168 @@ def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_pa
     film = load_film(tmp_path / "modular-addition-1.npz")
     assert film.plan == replace(FILMS["modular-addition"], seed=1, steps=2, every=2)
     assert film.spectra.shape == (2, 29)
-    found = json.loads(first["extrapolation.json"])
-    assert [len(seed) for seed in found["accuracy"]["none"].values()] == [len(found["lengths"])]
-    assert "| modular-addition | 1 x 4 heads, 64 wide, decoder, learned | 2 |" in first["card.md"].decode()
     (tmp_path / "repeat-one-layer-1.npz").unlink()
     assert main(["learning", *only, "--seeds", "1"]) == 0
-    again = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
-    assert {name for name in first if again[name] != first[name]} <= {"repeat-one-layer-1.npz"}
-    np.testing.assert_array_equal(load_film(tmp_path / "repeat-one-layer-1.npz").maps.shape, (2, 1, 4, 19, 19))
+    assert load_film(tmp_path / "repeat-one-layer-1.npz").maps.shape == (2, 1, 4, 19, 19)
+
+
+TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
+
+
+class StoppedError(Exception):
+    pass
+
+
+@pytest.mark.usefixtures("few_repeats")
+def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    model = load_hub("writer-en", device="cpu")
+    texts, save = [*TEXTS, "", *TEXTS], tmp_path / "scan.jsonl"
+    whole = scan(model, texts, batch=3, worth=2)
+    assert [number for number, _ in whole.left_out] == [5]
+
+    def stopped(*args: Any, progress: Any, **options: Any) -> Any:
+        def count(lines: Sequence[Any], number: int) -> None:
+            progress(lines, number)
+            if len(lines) == 5:  # in the middle of a batch
+                raise StoppedError
+
+        return scan(*args, progress=count, **options)
+
+    monkeypatch.setattr(recipes.scan, "scan", stopped)
+    with pytest.raises(StoppedError):
+        resumable_scan(model, texts, save, batch=3, worth=2)
+    with save.open("a", encoding="utf-8") as stream:
+        stream.write('{"half": ')  # the process ended while it wrote
+    monkeypatch.setattr(recipes.scan, "scan", scan)
+    found = resumable_scan(model, texts, save, batch=3, worth=2)
+    assert (found.texts, found.tokens, found.alone) == (whole.texts, whole.tokens, whole.alone)
+    for name, measured in whole.kinds["decoder-self"].measured.items():
+        np.testing.assert_array_equal(found.kinds["decoder-self"].measured[name], measured, err_msg=name)
+    np.testing.assert_array_equal(  # from the file alone
+        resumable_scan(model, texts, save, batch=3, worth=2).kinds["decoder-self"].measured["worth"],
+        whole.kinds["decoder-self"].measured["worth"],
+    )
+    for content in (save.read_text(encoding="utf-8"), ""):
+        save.write_text(content, encoding="utf-8")
+        with pytest.raises(ValueError, match="same model, texts and settings"):
+            resumable_scan(model, texts[1:], save, batch=3)
+
+
+@pytest.mark.usefixtures("few_repeats")
+def test_the_command_writes_a_row_for_each_head_and_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    texts, out = tmp_path / "texts.txt", tmp_path / "heads.csv"
+    texts.write_text("\n".join([*TEXTS, "", "word " * 600]) + "\n", encoding="utf-8")
+    assert scan_main(["writer-en", "--texts", str(texts), "--out", str(out)]) == 0
+    rows = out.read_text(encoding="utf-8").splitlines()
+    assert rows[0].startswith("maps,layer,head,measure,mean,low,high,chance,texts")
+    assert len({row.split(",")[3] for row in rows[1:]}) * 16 == len(rows) - 1
+    assert f"text 6 of {texts} was left out" in capsys.readouterr().err
+    assert scan_main(["writer-en", "--texts", str(texts), "--against", str(texts), "--out", str(out)]) == 0
+    with out.open(encoding="utf-8") as stream:
+        assert {float(row["difference"]) for row in csv.DictReader(stream)} == {0.0}
+    assert scan_main(["writer-en", "--texts", str(tmp_path / "none"), "--out", str(out)]) == 1
+
+
+SMALL_LANGUAGE_MODEL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Models of the same kinds that train in seconds."""
+    for name, spec in text_models.TEXT_MODELS.items():
+        architecture = {key: SMALL_LANGUAGE_MODEL.get(key, value) for key, value in spec.architecture.items()}
+        config = replace(spec.config, vocabulary_size=280, batch_tokens=512, adam_lr=0.02)
+        monkeypatch.setitem(text_models.TEXT_MODELS, name, replace(spec, architecture=architecture, config=config))
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("name", ["writer-en", "reader-en"])
+def test_from_sentences_to_a_model_that_the_lab_opens(
+    name: str, data: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    out = tmp_path / name
+    arguments = [name, "--data", str(data), "--out", str(out), "--epochs", "2"]
+    assert main(arguments) == 0
+    scores = json.loads(capsys.readouterr().out.splitlines()[-1])
+    training = json.loads((out / "training.json").read_text(encoding="utf-8"))
+    assert training["scores"] == scores
+    assert training["curve"][-1]["validation_loss"] < training["curve"][0]["validation_loss"]
+    model = load_hub(out, device="cpu")
+    assert model.card.licence == "cc-by-2.0"
+    run = model.run("I have 3 cats.", max_new_tokens=2)
+    assert [token.text for token in run.tokens[:3]] == ["<s>", "I", "have"]
+    assert len(run.trace) == 1
+    assert "188 sentences to train on, 7 to validate, 5 to test" in (out / "README.md").read_text(encoding="utf-8")
+    if name == "reader-en":  # it ships with the layer that names words
+        _, report = AutoModelForMaskedLM.from_pretrained(out, output_loading_info=True)
+        assert not report["missing_keys"]
+        assert not report["unexpected_keys"]
+    before = (out / "model.safetensors").read_bytes()
+    assert main([*arguments, "--resume"]) == 0  # nothing left to train: the same model again
+    assert (out / "model.safetensors").read_bytes() == before
+
+
+def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large() -> None:
+    tokenizer = train_tokenizer(["a b c d", "b a"], 270)
+    sentences = encode(tokenizer, ["a b c d", "b a"])
+    model = text_models.writer(
+        {"vocab_size": 270, **text_models.TEXT_MODELS["writer-en"].architecture, **SMALL_LANGUAGE_MODEL}
+    ).eval()
+    torch.nn.init.zeros_(model.lm_head.weight)
+    assert perplexity(model, sentences, torch.device("cpu")) == pytest.approx(270, rel=1e-4)
+
+
+SENTENCES = ["I have 1998 cats.", "She doesn't care.", "He has a cat, too."]
+PAIR = [Sentence([10, 11], [0, 1]), Sentence([12], [0])]
+
+
+def test_a_pair_in_a_row_and_the_pieces_of_words() -> None:
+    (found,) = encode(train_tokenizer(SENTENCES, 261), ["mm cq."])  # hardly any merges
+    assert found.words == [0, 0, 0, 1, 1, 1, 2]
+    apart = collate(PAIR, [(0, 1)], stop_between=True)
+    assert apart.ids.tolist() == [[1, 10, 11, 2, 12, 2]]
+    assert apart.segments.tolist() == [[0, 0, 0, 0, 1, 1]]
+    assert apart.words.tolist() == [[-1, 0, 1, -1, 1000, -1]]
+    on = collate(PAIR, [(0, 1), (1,)], stop_between=False)
+    assert on.ids.tolist() == [[1, 10, 11, 12, 2], [1, 12, 2, 0, 0]]
+    assert on.segments.sum() == 0
+
+
+@settings(max_examples=30)
+@given(st.lists(st.integers(1, 12), min_size=1, max_size=60), st.integers(0, 5), st.floats(0, 1))
+def test_every_sentence_once_in_batches_that_fit(lengths: list[int], seed: int, in_pairs: float) -> None:
+    sentences = [Sentence([9] * n, list(range(n))) for n in lengths]
+    plan = plan_rows(sentences, 64, seed, in_pairs)
+    assert plan == plan_rows(sentences, 64, seed, in_pairs)
+    assert sorted(i for rows in plan for row in rows for i in row) == list(range(len(lengths)))
+    for rows in plan:
+        assert len(rows) == 1 or collate(sentences, rows, stop_between=True).ids.numel() <= 64
+
+
+def test_words_are_hidden_whole_and_special_tokens_never() -> None:
+    words = torch.tensor([[-1, 0, 0, 1, 2, 2, 2, -1]] * 4000)
+    batch = TextBatch(
+        torch.full_like(words, 20).masked_fill(words < 0, SPECIAL["</s>"]), words, torch.zeros_like(words)
+    )
+    given, hidden = hide_words(batch, 50, torch.Generator().manual_seed(0))
+    assert not hidden[:, [0, 7]].any()
+    assert torch.equal(hidden[:, 1], hidden[:, 2])
+    assert torch.equal(hidden[:, 4], hidden[:, 6])
+    assert not torch.equal(hidden[:, 1], hidden[:, 3])
+    assert torch.equal(given[~hidden], batch.ids[~hidden])
+    assert abs(float(hidden[:, 3].float().mean()) - 0.25) < 0.03, "drawn evenly from 0.1 to 0.4"
+    assert abs(float((given[hidden] == SPECIAL["<mask>"]).float().mean()) - 0.8) < 0.03
+    assert given.min() >= 0
+    assert int((given[hidden] == SPECIAL["<pad>"]).sum()) == 0
+
+
+def test_a_word_of_two_pieces_is_named_if_both_are() -> None:
+    """By a model that names token 11 in every place."""
+
+    def model(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
+        return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.full_like(input_ids, 11), 13))
+
+    words = [HiddenWord(0, (0, 1)), HiddenWord(0, (2,))]
+    assert filled(model, [Sentence([10, 11, 11], [0, 0, 1])], words, torch.device("cpu")) == 50
