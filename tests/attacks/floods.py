@@ -26,8 +26,7 @@ from streamlit.proto.BackMsg_pb2 import BackMsg
 from benchmarks.sampling import Tree
 from benchmarks.serving import ROOT, Server
 from benchmarks.visitors import visit
-from tests.attacks.forged import page_run, state
-from tests.attacks.over_http import BINARY, FOREIGN, PING, frame, handshake, send_request
+from tests.attacks.over_http import BINARY, FOREIGN, PING, frame, handshake, page_run, send_request, state
 from tests.pages.extremes import WORD
 from ui.text.words import ENGLISH, load_words
 

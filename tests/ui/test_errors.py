@@ -16,7 +16,7 @@ from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SCRIPT_RUN_WITHOUT_ERRORS_KEY, SessionState
 from streamlit.web.server.starlette.starlette_app_utils import generate_xsrf_token_string
 
-from tests.attacks.forged import wrong_values
+from tests.attacks.over_http import wrong_values
 from tests.source_files import ROOT
 from ui.app.middleware import show_error
 from ui.streamlit_internals import script_run, sessions
