@@ -13,8 +13,7 @@ from benchmarks.serving import serve
 from benchmarks.static_site import serve_site
 from tests.browser.accessibility import found_in
 from tests.browser.chromium import close_after_its_tests, open_browser, window
-from tests.built_site import site_build, site_folder
-from tests.shared_server import shared_server
+from tests.shared_server import shared_server, site_build, site_folder
 
 __all__ = ["site_build", "site_folder"]
 
@@ -39,13 +38,6 @@ def found_in_empty(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
         page.goto(server.url)
         expect(page.get_by_role("heading", level=1)).to_be_visible(timeout=60_000)
         return found_in(page)
-
-
-@pytest.fixture
-def fresh_app_url(tmp_path: Path) -> Iterator[str]:
-    """A server that nobody has visited yet."""
-    with serve(tmp_path) as url:
-        yield url
 
 
 @pytest.fixture(scope="module")

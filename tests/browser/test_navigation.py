@@ -1,30 +1,21 @@
-"""The table of contents, links that lead straight into a chapter, and both by keyboard alone."""
+"""The table of contents, the way back, a page by keyboard alone, and its language; scripts that no server answers."""
 
 import re
+from contextlib import suppress
+from pathlib import Path
 from urllib.parse import quote_plus
 
-from playwright.sync_api import Locator, Page, Route, WebSocketRoute, expect
-from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
+from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import expect_rest
 from ui.chapter.contents import all_chapters
 from ui.compute.heads import head_scans
 from ui.text.words import load_words
 from viz_core.pretrained import load
+from viz_core.view.components import link_modules, read_component
 
 EXISTING = all_chapters()[1:]
-
-
-def test_a_fresh_servers_first_visitor_may_follow_a_link_and_click_at_once(fresh_app_url: str, page: Page) -> None:
-    page.goto(f"{fresh_app_url}/transformer")
-    page.get_by_text("I'm home.", exact=True).click()
-    expect(page.get_by_label("An English sentence")).to_have_value("I'm home.")
-    expect(page.get_by_role("heading", name="Je suis chez moi.")).to_be_visible()
-    expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()
-    contents = page.get_by_test_id("stSidebarNav")
-    expect(contents.get_by_role("link", name=load_words("transformer").menu, exact=True)).to_be_visible()
-    expect(contents.get_by_role("link", name="app", exact=True)).to_have_count(0)
-    expect(page.get_by_text("Page not found")).to_have_count(0)
 
 
 def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(page: Page, app_url: str) -> None:
@@ -70,58 +61,6 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
         expect(box).to_have_value(text)
     page.go_back()
     expect(page).to_have_title("Attention Atlas")
-
-
-def test_back_returns_through_a_text_typed_before_the_script_that_listens_has_come(page: Page, app_url: str) -> None:
-    held: list[Route] = []
-    page.route("**/atlas/history-*", lambda route: held.append(route))
-    with page.expect_request("**/atlas/history-*"):
-        page.goto(f"{app_url}/bahdanau?b-search=beam+4", wait_until="domcontentloaded")
-    box = page.get_by_label("An English sentence")
-    expect(box).not_to_have_value("")
-    start = box.input_value()
-    box.fill("Go.")
-    box.press("Enter")
-    page.wait_for_url("**/bahdanau?b-search=beam+4&b-text=Go.", wait_until="commit")
-    held[0].continue_()
-    page.wait_for_function(_LISTENS)
-    expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    page.go_back()
-    expect(box).to_have_value(start)
-    expect(page.get_by_role("radio", name="beam 4")).to_be_checked()
-    page.go_forward()
-    expect(box).to_have_value("Go.")
-
-
-def test_a_link_keeps_its_parameters_although_the_page_before_writes_its_own_late(page: Page, app_url: str) -> None:
-    """The message that writes them comes after the click and before the new page begins."""
-    late = ForwardMsg()
-    late.page_info_changed.query_string = "late=1"
-    clicked: list[bool] = []
-
-    def connect(browser: WebSocketRoute) -> None:
-        server = browser.connect_to_server()
-
-        def pass_on(message: str | bytes) -> None:
-            if clicked and clicked.pop():
-                browser.send(late.SerializeToString())
-            server.send(message)
-
-        browser.on_message(pass_on)
-
-    page.route_web_socket(re.compile("/_stcore/stream"), connect)
-    page.goto(app_url)
-    page.wait_for_function(_LISTENS)
-    expect_rest(page)
-    clicked.append(True)
-    page.locator(".st-key-tour-link").get_by_role("link").click()
-    page.wait_for_url(re.compile("/queries-keys-values[?].*tour=1"))
-    expect(page.get_by_role("heading", level=1, name=load_words("queries-keys-values").title)).to_be_visible()
-    expect_rest(page)
-    assert "late" not in page.url
-    expect(page.locator(".tour-bar")).to_be_visible()
-    page.go_back()
-    expect(page).to_have_url(f"{app_url}/")
 
 
 _MAX = 120  # presses
@@ -178,38 +117,6 @@ def test_a_sentence_is_typed_a_head_opened_and_switched_off_a_token_pinned_and_t
     page.keyboard.press("ArrowDown")  # shows the first cell
     page.keyboard.press("Enter")
     expect(page.get_by_text("Pinned: ")).to_be_visible()
-    page.keyboard.press("Escape")
-    expect(page.get_by_text("Pinned: ")).to_have_count(0)
-    go_to(page, page.locator(".line.queries .token").first)
-    page.keyboard.press("ArrowRight")
-    page.keyboard.press("Enter")
-    expect(page.get_by_text("Pinned: ")).to_be_visible()
-
-
-def test_the_language_is_changed_and_a_star_placed_and_compared(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/relative-projection")
-    expect(page.locator("html")).to_have_attribute("lang", "en")
-    expect_rest(page)
-    go_to(page, page.get_by_test_id("stSidebar").get_by_role("combobox"))
-    page.keyboard.press("ArrowDown")
-    expect(page.get_by_role("option").first).to_be_visible()
-    page.keyboard.press("ArrowDown")
-    page.keyboard.press("Enter")
-    expect(page.locator("html")).not_to_have_attribute("lang", "en")
-    expect_rest(page)
-    go_to(page, page.locator(".st-key-exercise-hand input[type=checkbox]"))
-    page.keyboard.press("Space")  # to draw on the figure
-    board = page.locator("svg[role=slider]")
-    expect(board).to_be_visible()
-    expect_rest(page)
-    go_to(page, board)
-    before = board.get_attribute("aria-valuetext")
-    page.keyboard.press("Shift+ArrowRight")
-    page.keyboard.press("ArrowUp")
-    expect(board).not_to_have_attribute("aria-valuetext", before or "")
-    go_to(page, page.locator("[data-part=reveal]"))
-    page.keyboard.press("Enter")
-    expect(page.locator(".sketch.revealed")).to_be_visible()
 
 
 def test_points_of_a_chart_are_walked_by_height_named_and_chosen(page: Page, app_url: str) -> None:
@@ -238,3 +145,131 @@ def test_a_script_that_comes_cut_short_leaves_a_sentence_and_the_page(page: Page
     page.goto(f"{app_url}/sinusoidal-encoding")
     expect(page.get_by_text(load_words("common")("no-script").split(":")[0]).first).to_be_visible()
     expect(page.get_by_role("heading", level=1).first).to_be_visible()
+
+
+CHAPTER = "queries-keys-values"
+TEXTS = "(nodes) => nodes.map((node) => node.textContent)"
+POINT_AT = """(term) => {
+    const texts = document.createTreeWalker(document.querySelector(".stMain"), NodeFilter.SHOW_TEXT);
+    for (let node; (node = texts.nextNode()); ) {
+        const start = node.data.indexOf(term);
+        if (start < 0 || !node.parentElement.closest(".stMarkdown p")) continue;
+        if (node.parentElement.closest("a, button, label, summary")) continue; // these do something else
+        node.parentElement.scrollIntoView({ block: "center", behavior: "instant" });
+        const range = document.createRange();
+        range.setStart(node, start);
+        range.setEnd(node, start + term.length);
+        const { left, top, width, height } = range.getBoundingClientRect();
+        return [left + width / 2, top + height / 2];
+    }
+}"""
+
+
+def expect_title(page: Page, language: str) -> None:
+    expect(page.get_by_role("heading", level=1, name=load_words(CHAPTER, language).title, exact=True)).to_be_visible()
+    expect_rest(page)
+
+
+def choose(page: Page, label: str, option: str) -> None:
+    box = page.get_by_role("combobox", name=label, exact=True)
+    box.click()
+    page.get_by_role("option", name=option, exact=True).click()
+
+
+def test_a_chosen_language_is_there_at_the_next_visit_and_a_link_does_not_change_it(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{CHAPTER}")
+    expect_title(page, "en")
+    choose(page, "Language", "Português (Brasil)")
+    expect_title(page, "pt-BR")
+    page.wait_for_function("document.cookie.includes('atlas-language=pt-BR')")
+
+    page.goto("about:blank")
+    page.goto(f"{app_url}/{CHAPTER}")
+    expect_title(page, "pt-BR")
+    page.wait_for_url("**lang=pt-BR*")  # a copied link shows the same to somebody else
+
+    page.goto(f"{app_url}/{CHAPTER}?lang=zh-TW")
+    expect_title(page, "zh-TW")
+    page.goto("about:blank")
+    page.goto(f"{app_url}/{CHAPTER}")
+    expect_title(page, "pt-BR")
+
+
+def test_a_term_that_is_pointed_at_is_named_in_the_other_languages(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{CHAPTER}")
+    expect_title(page, "en")
+    expect_rest(page)  # what is drawn later moves the term away
+    tooltip = page.get_by_role("tooltip")
+    expect_tooltip(page, "query", "consulta · 查詢")
+    page.keyboard.press("Escape")
+    expect(tooltip).to_have_count(0)
+    page.goto(f"{app_url}/{CHAPTER}?lang=zh-TW")
+    expect_title(page, "zh-TW")
+    expect_rest(page)
+    page.evaluate(POINT_AT, "鍵")  # scrolls, which would hide what is shown
+    page.wait_for_timeout(300)
+    page.mouse.click(*page.evaluate(POINT_AT, "鍵"))  # touched
+    expect(tooltip.first).to_contain_text("key · chave")
+
+
+def expect_tooltip(page: Page, term: str, text: str) -> None:
+    """Point at a term until the page listens, which it may not yet while its scripts come."""
+    tooltip = page.get_by_role("tooltip")
+    for _ in range(60):
+        page.mouse.move(*page.evaluate(POINT_AT, term))
+        with suppress(PlaywrightTimeout):
+            tooltip.wait_for(timeout=1_000)
+            break
+        page.mouse.move(1, 1)
+    expect(tooltip).to_have_text(text)
+
+
+def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/{CHAPTER}?lang=pt-BR&open-all=true")
+    expect_title(page, "pt-BR")
+    lookups = page.locator(".st-key-section-ways")
+    lookups.scroll_into_view_if_needed()
+    expect(lookups.get_by_text("pontuação 0,50")).to_be_visible()
+    expect_rest(page)
+    badges = page.locator("[class*='claim'] code")
+    expect(badges.filter(has_text="0,0012")).to_be_attached()
+    page.locator("details").filter(has=badges.filter(has_text="0,0012")).locator("summary").click()
+    expect(badges.filter(has_text="0,0012")).to_be_visible()
+    chart = page.get_by_role("figure").first.locator("text")
+    expect(chart.filter(has_text=re.compile(r"^0,898$"))).to_be_visible()
+    tooltip = page.get_by_test_id("stTooltipContent")
+    for _ in range(10):  # what is drawn above moves the button away from the pointer
+        page.get_by_role("button", name="Ajuda", exact=True).nth(2).hover()
+        with suppress(PlaywrightTimeout):
+            tooltip.wait_for(timeout=2_000)
+            break
+        page.mouse.move(1, 1)
+    expect(tooltip).to_contain_text("desvio de 0,0012")
+    shown = [*badges.all_text_contents(), *tooltip.all_inner_texts()]
+    shown += [text or "" for text in page.get_by_role("figure").locator("text").evaluate_all(TEXTS)]
+    assert len(shown) > 20
+    assert not [text for text in shown if re.search(r"\d\.\d{1,2}(?!\d)", text)]
+    with page.expect_download() as download:
+        page.locator(".st-key-section-code").get_by_role("button", name="Dados (CSV)").click()
+    exported = download.value.path().read_text(encoding="utf-8-sig")
+    assert re.fullmatch(r"Li;0,8\d+", exported.splitlines()[3])
+
+
+COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
+
+
+def test_a_browser_follows_an_import_over_several_lines(page: Page) -> None:
+    sources = {
+        "x/main.js": 'import {\n  one,\n  two as b,\n} from "../shared/b.js";\nexport default () => one + b();\n',
+        "shared/b.js": 'import { half as c } from "./c.js";\nexport const one = 2 * c;\n'
+        "export function two() { return 2; }\n",
+        "shared/c.js": "export const half = 0.5;\n",
+    }
+    assert page.evaluate(f"(async () => ({link_modules(sources, 'x/main.js')})())()") == 3
+
+
+def test_every_component_loads(page: Page) -> None:
+    page.goto("about:blank")
+    for path in sorted(COMPONENTS.glob("*/main.js")):
+        show = read_component(path.parent.name).show
+        assert page.evaluate(f"(async () => typeof ({show}))()") == "function", path

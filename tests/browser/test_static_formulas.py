@@ -1,23 +1,28 @@
-"""The static site: everyone can use it, its recorded chapters follow their sliders, and the app links to its pages."""
+"""The static site: recorded chapters follow their sliders, the app links to its pages, and others embed its views."""
 
+import html
 import json
+import re
 from collections.abc import Iterator
 from pathlib import Path
+from urllib.parse import parse_qsl, urlsplit
 
 import numpy as np
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from benchmarks.serving import running
-from benchmarks.static_site import APP, wait_until_ready
+from benchmarks.serving import ROOT, running
+from benchmarks.static_site import APP, SUB_PATH, wait_until_ready
 from tests.browser.accessibility import check_everyone_can_use_it, check_it_fits, keep_offline
+from tests.shared_server import recorded_in
 from ui.chapter.contents import all_chapters, chapter_entries
 from ui.text.words import load_words
 from ui.widgets.sidebar import static_pages
+from viz_core import load, view
 from viz_core.lessons.relative_projection import proof_lines
+from viz_core.trace import intervene, off
 
 LANGUAGES = ("en", "pt-BR", "zh-TW")
-PAGES = ("transformer", "writer", "vision-transformer")
 
 
 def test_the_table_of_contents_leads_to_every_page(alone: Page, site: str) -> None:
@@ -58,18 +63,10 @@ def test_a_reader_moves_the_sliders_by_keys_and_follows_the_link_offline(newcome
         expect(newcomer.get_by_text(f"{abs(value):.4f}".replace(".", ",")).last).to_be_visible()
 
 
-@pytest.mark.parametrize(("name", "language"), [(name, LANGUAGES[i % 3]) for i, name in enumerate(PAGES, 1)])
-def test_the_pages_fit_a_phone_and_everyone_can_use_them(alone: Page, site: str, name: str, language: str) -> None:
-    alone.goto(f"{site}{language}/{name}.html")
-    wait_until_ready(alone)
-    check_it_fits(alone)
-    check_everyone_can_use_it(alone)
-
-
 RECORDED = {name: entry.site for name, entry in chapter_entries().items() if entry.site}
 
 
-@pytest.mark.parametrize(("name", "language"), [(name, LANGUAGES[i % 3]) for i, name in enumerate(RECORDED)])
+@pytest.mark.parametrize(("name", "language"), list(recorded_in().items()))
 def test_a_recorded_chapter_follows_its_slider_and_everyone_can_use_it(
     alone: Page, site: str, name: str, language: str
 ) -> None:
@@ -82,29 +79,15 @@ def test_a_recorded_chapter_follows_its_slider_and_everyone_can_use_it(
     expect(figure).to_have_attribute("data-frame", str(np.ravel_multi_index(places, sizes)))
     drawn = figure.locator(".chart[data-drawn], canvas:visible, svg:visible").first
     expect(drawn).to_be_visible()
-    before = figure.screenshot()
     slider.press("Home" if places[0] else "End")
     other = (0 if places[0] else sizes[0] - 1, *places[1:])
     expect(figure).to_have_attribute("data-frame", str(np.ravel_multi_index(other, sizes)))
     expect(drawn).to_be_visible()
-    alone.wait_for_timeout(300)
-    assert figure.screenshot() != before
     alone.locator(".prediction summary").click()
     expect(alone.locator(".prediction details p")).to_be_visible()
     check_it_fits(alone)
     check_everyone_can_use_it(alone)
     assert errors == []
-
-
-def test_a_recorded_chapter_says_what_it_lacks_and_is_there_offline_once_visited(newcomer: Page, site: str) -> None:
-    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")
-    for file in ("recorded/linear-attention", "vendor/plotly"):
-        newcomer.route(f"**/{file}*", lambda route: route.abort())
-        newcomer.goto(f"{site}en/linear-attention.html")
-        expect(newcomer.get_by_text("The figures could not be loaded. Check your connection")).to_be_visible()
-        newcomer.unroute(f"**/{file}*")
-    newcomer.reload()
-    expect(newcomer.locator("[data-part=figure]")).to_have_attribute("data-frame", "11")
 
 
 SAME = (
@@ -117,8 +100,8 @@ SAME = (
         "model-lab?ml-start=The+cat&ml-without=decoder-2",
         "writer.html#text=The+cat&off=decoder-self.1",
     ),
+    ("sinusoidal-encoding?se-d=64&se-base=100", "sinusoidal-encoding.html#d=3&base=0"),
 )
-OF_SLIDERS = ("sinusoidal-encoding?se-d=64&se-base=100", "sinusoidal-encoding.html#d=3&base=0")
 OTHER = ("transformer?t-second=He+is+calm.", "walk", "sinusoidal-encoding?se-base=50000", "heads?hs-x=nearby")
 
 
@@ -127,30 +110,6 @@ def app_of_site(site: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator
     """The app of someone who has published the site."""
     with running(tmp_path_factory.mktemp("app"), settings={"ATLAS_SITE": site}) as server:
         yield server.url
-
-
-def open_head(page: Page) -> Locator:
-    return page.locator("[role=gridcell][aria-selected=true]").first
-
-
-def test_the_static_page_shows_the_same(page: Page, site: str, app_of_site: str) -> None:
-    for address, expected in SAME:
-        page.goto(f"{app_of_site}/{address}")
-        link = page.get_by_role("link", name="Open without a server")
-        expect(link).to_have_attribute("href", f"{site}en/{expected}")
-        head = open_head(page).get_attribute("aria-label")
-        note = page.locator("[data-part=sentenceNote]").first
-        expect(note).not_to_be_empty()
-        pinned = note.inner_text()
-        with page.context.expect_page() as opened:
-            link.click()
-        static = opened.value
-        wait_until_ready(static)
-        expect(open_head(static)).to_have_attribute("aria-label", head or "")
-        expect(static.locator("[data-part=sentenceNote]").first).to_have_text(pinned)
-        answer = static.locator("[data-part=result]").inner_text().strip()
-        expect(page.get_by_text(answer.split(",")[0], exact=False).first).to_be_visible()
-        static.close()
 
 
 def test_the_link_follows_the_url_and_is_hidden_where_no_page_shows_the_same(
@@ -162,9 +121,9 @@ def test_the_link_follows_the_url_and_is_hidden_where_no_page_shows_the_same(
     page.get_by_label("An English sentence").fill("He is calm.")
     page.keyboard.press("Enter")
     expect(link).to_have_attribute("href", f"{site}en/transformer.html#text=He+is+calm.")
-    address, expected = OF_SLIDERS
-    page.goto(f"{app_of_site}/{address}")
-    expect(link).to_have_attribute("href", f"{site}en/{expected}")
+    for address, expected in SAME:
+        page.goto(f"{app_of_site}/{address}")
+        expect(link).to_have_attribute("href", f"{site}en/{expected}")
     for address in OTHER:
         page.goto(f"{app_of_site}/{address}")
         expect(page.get_by_role("heading", level=1)).to_be_visible()
@@ -178,3 +137,111 @@ def test_every_page_that_is_offered_exists(site_folder: Path) -> None:
     offered = {page["file"] for pages in found for page in pages}
     assert {f"{name}.html" for name in offered} <= files
     assert len(offered) == len(chapters)
+
+
+def test_a_saved_live_view_shows_itself(alone: Page, site: str, site_folder: Path) -> None:
+    with intervene({"decoder.2.cross": off(1)}):
+        found = load("transformer-en-fr", device="cpu").translate("the letter", beam=4)
+    saved = site_folder / SUB_PATH / "live.html"
+    for map_only in (False, True):
+        view(found).save(saved, live=".", map_only=map_only)
+        alone.goto(f"{site}live.html")
+        frame = alone.frame_locator("iframe")
+        expect(frame.locator("html")).to_have_attribute("data-off", "cross.2.1")
+        expect(frame.locator("[data-part=result]")).to_have_text(found.text)
+        assert frame.get_by_role("grid").is_visible() is not map_only
+        check_height(alone.locator("iframe"))
+    saved.unlink()
+
+
+FITS = """async (frame) => {
+  const { body, documentElement: page } = frame.contentDocument;
+  const sizes = () => [body.offsetHeight, page.scrollHeight, page.scrollWidth];
+  const excess = () => sizes().map((size, i) => size - (i < 2 ? frame.clientHeight : frame.clientWidth));
+  const isOff = () => excess().some((each) => Math.abs(each) > 1);
+  for (let i = 0; i < 100 && isOff(); i += 1) await new Promise((done) => setTimeout(done, 50));
+  return excess();
+}"""
+
+
+def check_height(frame: Locator) -> None:
+    """The frame is as high as what it shows, to a pixel, and nothing in it is cut off or scrolls."""
+    assert all(abs(each) <= 1 for each in frame.evaluate(FITS))
+
+
+def test_the_embeds_of_the_documentation_are_ready(alone: Page, site: str, site_folder: Path) -> None:
+    text = (ROOT / "docs" / "site.md").read_text("utf-8")
+    embeds = re.findall(r"^\| [^|]+ \| `(\S+)` \|$", text, re.MULTILINE)
+    (script,) = re.findall(r"<script>.*?</script>", text, re.DOTALL)
+    assert len(embeds) == 6
+    host = site_folder / SUB_PATH / "host.html"
+    for embed in embeds:
+        src = html.escape(embed)
+        host.write_text(f'<!doctype html><iframe src="{src}" width="100%" height="900"></iframe>{script}', "utf-8")
+        alone.goto(f"{site}host.html")
+        frame = alone.frame_locator("iframe")
+        frame.locator("html[data-ready]").wait_for(state="attached")
+        given = dict(parse_qsl(urlsplit(embed).fragment))
+        shown = dict(parse_qsl(urlsplit(frame.locator("html").evaluate("() => location.href")).fragment))
+        assert shown == given, "what the view cannot show, or shows anyway"
+        assert not frame.get_by_role("alert").is_visible()
+        for width in (900, 320):
+            alone.set_viewport_size({"width": width + 16, "height": 700})
+            check_height(alone.locator("iframe"))
+    host.unlink()
+
+
+def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
+    folder = site_folder / SUB_PATH
+    named: dict[str, tuple[str, ...]] = dict.fromkeys(("transformer", "walk", "writer"), ("Tatoeba", "CC BY 2.0"))
+    named |= {"vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"), "sinusoidal-encoding": ()}
+    for language in LANGUAGES:
+        for name, expected in named.items():
+            text = (folder / language / f"{name}.html").read_text("utf-8")
+            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
+            assert [each for each in expected if each not in credit] == [], (language, name)
+            links = re.findall(r'href="(\.\./[^"]+)"', credit)
+            assert len(links) >= 2 + bool(expected)
+            assert all((folder / language / link).resolve().is_file() for link in links)
+            assert 'property="og:title"' in text
+
+
+def test_a_visit_keeps_small_files_of_its_language_alone(site_folder: Path) -> None:
+    """Every small file is kept once for all languages, or with the pages of its own: at most 1.2 MB at a visit."""
+    folder = site_folder / SUB_PATH
+    worker = (folder / "service_worker.js").read_text("utf-8")
+    small = json.loads(re.findall(r"^self.SMALL = (.*?);$", worker, re.MULTILINE | re.DOTALL)[0])
+    sizes = {name: file["bytes"] for name, file in json.loads((folder / "files.json").read_text("utf-8")).items()}
+    assert small.keys() == {"", "en", "pt-BR", "zh-TW"}
+    every = [name for names in small.values() for name in names]
+    assert len(every) == len(set(every))
+    assert {name for name in sizes if name.endswith((".html", ".js", ".css", ".mjs", ".svg"))} - {*every} == {PLOTLY}
+    for language, names in small.items():
+        assert all(name.startswith(f"{language}/") for name in names if language)
+        assert sum(sizes[name] for name in {*small[""], *names}) < 1.2e6
+
+
+PLOTLY = "vendor/plotly.js"
+STEPS = ("*.wasm.gz", "weights.gz", "*.onnx", "tokenizer.json.gz")
+FORGET = "async () => { for (const name of await caches.keys()) await caches.delete(name); }"
+
+
+def test_a_failed_model_download_is_reported_and_retried(newcomer: Page, site: str) -> None:
+    """Whatever file of the model is cut off."""
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    steps = [f"**/{step}?*" for step in STEPS]
+    status = newcomer.get_by_role("status")
+    for step in steps:
+        newcomer.route(step, lambda route: route.abort())
+        newcomer.goto(f"{site}en/writer.html")
+        expect(status).to_contain_text("could not be loaded. Check your connection, then try again")
+        expect(newcomer.locator(".view-host, [data-part=walk], .claims").first).to_be_hidden()
+        newcomer.unroute(step)
+        if step != steps[-1]:
+            newcomer.evaluate(FORGET)
+            newcomer.goto("about:blank")
+    newcomer.get_by_role("button", name="Try again").click()
+    wait_until_ready(newcomer)
+    expect(status).to_contain_text("ready")
+    expect(newcomer.get_by_role("button", name="Try again")).to_be_hidden()
+    expect(newcomer.locator(".view-host, [data-part=walk]").first).to_be_visible()

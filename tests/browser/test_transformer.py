@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from functools import cache
 from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
@@ -11,6 +12,10 @@ from playwright.sync_api import Locator, Page, expect
 
 from benchmarks.visitors import Shown, visit
 from ui.blocks.linked_sentences import recorded
+from ui.text.words import load_words
+from viz_core.hub import load_hub
+from viz_core.lab.walk import walk_writing
+from viz_core.lab.walk_records import Walk
 from viz_core.pretrained import Translator, load
 from viz_core.trace import intervene, off
 
@@ -42,9 +47,8 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     word.focus()  # as the Tab key and a tap do
     expect(tip).to_be_visible()
     expect(tip).to_contain_text(first.rivals[0].text)
-    page.locator(".predicted-word").nth(1).focus()
+    word.blur()  # what lies behind a word lies over the maps
     expect(tip).to_be_hidden()
-    page.locator(".predicted-word").nth(1).blur()  # what lies behind a word lies over the maps
 
     page.get_by_role("tab", name="Cross").click()
     page.locator('button[data-layer="1"][data-head="3"]').click()
@@ -151,17 +155,6 @@ def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
     page.context.set_offline(False)
 
 
-def test_another_sentence_is_translated_on_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(app_url)
-    page.get_by_label("Your sentence").fill("I'm home.")
-    page.get_by_label("Your sentence").press("Enter")
-    word(page, "second", "suis").click()
-    expect(page.locator(PRESSED)).to_have_text("suis")
-    assert "h-text=I%27m+home." in page.url
-    assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")
-
-
 def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
     """In messages as browsers get them: at most 40, a quarter of what the whole page took, and a third of its bytes."""
 
@@ -181,18 +174,84 @@ def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
         assert answer.size < opened.size / 3
 
 
-def test_an_open_section_follows_the_sentence(page: Page, app_url: str, translator: Translator) -> None:
-    """Opened before the sentence is typed, and after it."""
-    for first in (True, False):
-        page.goto(f"{app_url}/transformer" + ("?t-open-search=true" if first else ""))
-        box = page.get_by_label("An English sentence")
-        text = "My father likes the sea." if first else "The old dog was late."
-        box.fill(text)
-        box.press("Enter")
-        result = translator.translate(text)
-        expect(page.get_by_role("heading", name=result.text)).to_be_visible()
-        section = page.locator(".st-key-section-search")
-        if not first:
-            section.locator("summary").click()
-        score = f"{-result.log_probability:.2f}"
-        expect(section.get_by_text(re.compile(f"−{re.escape(score)}")).first).to_be_visible(timeout=30_000)
+START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
+SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"
+
+
+@cache
+def walk() -> Walk:
+    return walk_writing(load_hub("writer-en", offline=True), "The little girl")
+
+
+@pytest.fixture
+def walking(page: Page) -> Page:
+    page.emulate_media(reduced_motion="reduce")  # nothing plays by itself, and the camera is there at once
+    return page
+
+
+def at(page: Page, **place: object) -> None:
+    """The walk is at this place."""
+    wanted = "".join(f'[data-{name}="{value}"]' for name, value in place.items())
+    expect(page.locator(f".walk{wanted}")).to_be_visible()
+
+
+def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{START}")
+    at(walking, stage="tokens")
+    step, sentence = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
+    stages = [
+        "embedding",
+        "rotation",
+        "projections",
+        "scores",
+        "mask",
+        "softmax",
+        "sum",
+        "heads",
+        "residual",
+        "feed-forward",
+    ]
+    for stage in stages:
+        step.click()
+        at(walking, stage=stage, block=0)
+    step.click()
+    at(walking, stage="projections", block=1)  # asked for, and come
+    walking.get_by_role("button", name="Choice").click()
+    at(walking, stage="choice", block=3, round=0)
+    expect(sentence).to_contain_text(f"“{walk().written[0]}”")
+    step.click()
+    at(walking, stage="again", round=1)
+    expect(walking).to_have_url(re.compile(r"walk-at=again"))
+    walking.get_by_role("slider", name="Time line").press("Home")
+    at(walking, stage="tokens", round=0)
+
+
+def test_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> None:
+    walking.goto(f"{app_url}/{SCORES}")
+    at(walking, stage="scores", head=1)
+    stage = walking.get_by_role("application")
+    stage.press("ArrowRight")
+    stage.press("ArrowUp")
+    at(walking, row=2)
+    stage.press("+")
+    at(walking, zoom="row")
+    stage.press("+")
+    at(walking, zoom="cell")
+    call = walk().stacks[0].blocks[0].attentions[0]
+    column = min(int(call.weights[1, 3].argmax()) + 1, 3)  # the arrow went to the right of the strongest key
+    score = f"{call.scores[1, 2, column]:.3f}".replace("-", "−")
+    expect(walking.locator("[data-part=sums]")).to_contain_text(f"Divided by √32: {score}")
+    stage.press("-")
+    stage.press("-")
+    at(walking, zoom="stage")
+    stage.press("-")
+    stage.press("-")
+    at(walking, zoom="model")
+
+
+def test_a_small_walk_plays_in_the_transformer_chapter(page: Page, app_url: str) -> None:
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(f"{app_url}/transformer")
+    at(page, playing="true")
+    page.get_by_role("link", name=load_words("walk", "en")("whole")).click()
+    expect(page).to_have_url(re.compile("/walk"))

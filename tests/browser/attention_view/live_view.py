@@ -156,16 +156,13 @@ def point_at_cell(live: LiveView, row: int, column: int) -> None:
             live.page.keyboard.press(key)  # the first press shows the first cell
 
 
-STOPS = {
-    "viridis": "440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6dcd59 b4de2c fde725",
-    "greys": "f7f7f7 e3e3e3 cbcbcb adadad 8c8c8c 6e6e6e 525252 363636 1d1d1d 000000",
-}
+STOPS = "440154 482878 3e4a89 31688e 26828e 1f9e89 35b779 6dcd59 b4de2c fde725"  # of viridis
 
 
-def colour(weight: float, scale: str = "sqrt", palette: str = "viridis") -> tuple[int, int, int]:
+def colour(weight: float, scale: str = "sqrt") -> tuple[int, int, int]:
     """The colour of a weight: where it stands on its scale, between two of ten points of the palette."""
-    stops = [bytes.fromhex(stop) for stop in STOPS[palette].split()]
-    grown = {"linear": weight, "sqrt": weight**0.5, "log": 1 + np.log10(max(weight, 1e-30)) / 4}[scale]
+    stops = [bytes.fromhex(stop) for stop in STOPS.split()]
+    grown = {"linear": weight, "sqrt": weight**0.5}[scale]
     at = round(255 * min(1.0, max(0.0, float(grown)))) / 255 * 9
     low, high = (stops[min(int(at) + step, 9)] for step in (0, 1))
     red, green, blue = (round(a + (at - int(at)) * (b - a)) for a, b in zip(low, high, strict=True))

@@ -17,20 +17,17 @@ from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.browser.attention_view.live_view import (
     KEYS,
-    LINK,
     QUERIES,
     START,
     TEXT,
     LiveView,
     colour,
     saved_npz,
-    weight_in,
     weights_of,
 )
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
-from viz_core.view.notebook import AttentionView
 from viz_core.view.payload import View
 from viz_core.view.widget import AttentionWidget
 
@@ -50,21 +47,14 @@ def test_numbers_are_saved(live: LiveView, cross: MapGroup) -> None:
     assert "Model: some-model, revision 1a2b." in saved["about"]
 
 
-@pytest.mark.parametrize(("scale", "palette"), [("sqrt", "viridis"), ("log", "greys")])
-def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
-    page: Page, live: LiveView, cross: MapGroup, scale: str, palette: str
-) -> None:
-    live.part("more").locator("summary").click()
-    live.option("scaleChoice", scale).click()
-    live.option("palette", palette).click()
+def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(page: Page, live: LiveView, cross: MapGroup) -> None:
     svg = live.save("svg").decode()
     tree = ElementTree.fromstring(svg)  # whatever the tokens hold
     metadata = "".join(tree.itertext())
     assert tree.findtext("{*}title") == "Cross · Layer 1, head 1"
     for text in ("Model: some-model, revision 1a2b.", f"“{TEXT}”", "queries: French", "<eos>", page.url):
         assert text in metadata
-    scaled_by = {"sqrt": "square root", "linear": "", "log": "logarithm"}[scale]
-    assert (f"colour: {scaled_by}" in metadata) == bool(scaled_by)
+    assert "colour: square root" in metadata
     colours = {value for node in tree.iter() for name in ("fill", "stroke") if (value := node.get(name))}
     assert all(re.fullmatch("#[0-9a-f]{6}|none", each) for each in colours)
 
@@ -73,7 +63,7 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
     assert (info["Title"], info["Source"]) == ("Cross · Layer 1, head 1", page.url)
     assert f"“{TEXT}”" in info["Description"]
 
-    expected = [colour(weight, scale, palette) for weight in weights_of(cross, 0, 0).flat]
+    expected = [colour(weight) for weight in weights_of(cross, 0, 0).flat]
     translation = re.search(r"translate\(([\d.]+) ([\d.]+)\)", svg)
     assert translation
     x0, y0 = float(translation[1]), float(translation[2])
@@ -90,26 +80,6 @@ def test_a_picture_is_read_alike_everywhere_and_says_what_it_is(
             np.testing.assert_allclose(pixel, wanted, atol=1)
 
 
-def test_a_picture_of_a_dark_page_is_the_same_dark_on_white(page: Page, live: LiveView) -> None:
-    on_white = live.save("svg")
-    dark = "--st-text-color: #e7e5df; --st-background-color: #14181a; --st-chart-categorical-colors: #56b4e9,#f08c42;"
-    page.add_style_tag(content=f":root {{ {dark} }}")
-    page.evaluate("window.dispatchEvent(new Event('resize'))")
-    page.set_viewport_size({"width": 1399, "height": 900})  # drawn again
-    expect(page.locator(".view")).to_have_attribute("data-theme", "dark")
-    page.set_viewport_size({"width": 1400, "height": 1000})
-    assert re.findall('fill="(#.*?)"', live.save("svg").decode()) == re.findall('fill="(#.*?)"', on_white.decode())
-
-
-def test_the_whole_grid_is_one_figure(live: LiveView) -> None:
-    svg = live.save("grid-svg").decode()
-    assert live.file == "attention-cross-all-heads.svg"
-    assert svg.count("<image ") == 6
-    assert "<title>Cross · All heads</title>" in svg
-    cairosvg.svg2png(svg.encode())
-    assert Image.open(io.BytesIO(live.save("grid-png"))).size[0] > 3 * 400
-
-
 def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
     long = make_group(1100, 1000, layers=1, heads=2)  # 1,100,000 weights: two strips
     live = LiveView(page, View([long], view_words()))
@@ -121,24 +91,6 @@ def test_a_long_map_is_saved_exact_strip_by_strip(page: Page) -> None:
         "rows 0.cross:0.0:mean:tokens 0 1048 0 1000",
         "rows 0.cross:0.0:mean:tokens 1048 52 0 1000",
     ]
-
-
-def test_a_notebook_shows_the_same_view(browser: Browser, cross: MapGroup, tmp_path: Path) -> None:
-    file = tmp_path / "notebook.html"
-    file.write_text(f"<!doctype html><meta charset=utf-8><p>Out[1]:</p>{AttentionView([cross])._repr_html_()}", "utf-8")
-    context = browser.new_context(offline=True, viewport={"width": 1100, "height": 900})
-    page = context.new_page()
-    page.goto(file.as_uri())
-    frame = page.frame_locator("iframe")
-    frame.locator('button.head[data-layer="1"][data-head="2"]').click()
-    stage = frame.get_by_role("application").first
-    stage.focus()
-    for key in ("ArrowDown", "ArrowDown", "ArrowDown", "ArrowRight"):
-        page.keyboard.press(key)
-    tip = frame.locator("[data-piece=tip]").first
-    expect(tip).to_contain_text(f"{QUERIES[2]} → {KEYS[1]}")
-    assert weight_in(tip.inner_text()) == pytest.approx(weights_of(cross, 1, 2)[2, 1], abs=0.0051)
-    context.close()
 
 
 def test_the_saved_page_opens_without_a_server(
@@ -159,11 +111,6 @@ def test_the_saved_page_opens_without_a_server(
         opened.locator("[data-export=npz]").click()
     with np.load(download.value.path()) as saved:
         np.testing.assert_array_equal(saved["weights"], weights_of(cross, 0, 2))
-    expect(opened.locator("[data-export=page]")).to_be_hidden()
-    opened.locator("[data-part=exports] summary").click()
-    with opened.expect_download() as download:
-        opened.locator("[data-export=svg]").click()
-    assert LINK in download.value.path().read_text("utf-8")
     context.close()
 
 
@@ -256,24 +203,6 @@ def test_what_is_opened_here_is_open_there(notebook: Notebook) -> None:
     assert notebook.widget.pins == ("k1",)
 
 
-def test_the_notebooks_styles_stay_outside(notebook: Notebook) -> None:
-    heading = notebook.page.get_by_role("heading", name="Read it on the sentence")
-    expect(heading).to_be_visible()
-    expect(heading).not_to_have_css("color", "rgb(255, 0, 0)")
-
-
-def test_it_follows_the_notebook_into_the_dark(notebook: Notebook) -> None:
-    root = notebook.page.locator("[data-part=root]")
-    expect(root).to_have_attribute("data-theme", "light")
-    notebook.page.evaluate("document.body.style.background = '#111'")
-    expect(root).to_have_attribute("data-theme", "dark")
-    notebook.head(1, 0).click()
-    notebook.until("site", "decoder.1.cross")
-    expect(root).to_have_attribute("data-theme", "dark")
-    notebook.page.evaluate("document.body.dataset.jpThemeLight = 'true'")  # as JupyterLab, whose styles come later
-    expect(root).to_have_attribute("data-theme", "light")
-
-
 def test_a_busy_kernel_is_asked_once(notebook: Notebook) -> None:
     page = notebook.page
     page.evaluate("window.busy = true; window.sent.length = 0")
@@ -287,34 +216,3 @@ def test_a_busy_kernel_is_asked_once(notebook: Notebook) -> None:
     assert notebook.widget.head == 1
     assert page.evaluate("window.sent.length") == 2
     expect(notebook.head(1, 1)).to_have_attribute("aria-selected", "true")
-
-
-def test_saving_offers_what_a_notebook_can(notebook: Notebook) -> None:
-    page = notebook.page
-    page.locator("[data-part=exports] summary").click()
-    expect(page.locator("[data-export=svg]")).to_be_visible()
-    expect(page.locator("[data-export=link]")).to_be_hidden()
-    with page.expect_download() as download:
-        page.locator("[data-export=page]").click()
-    assert download.value.path().read_text("utf-8") == notebook.widget.page()
-    page.locator("[data-part=exports] summary").click()
-    with page.expect_download() as download:
-        page.locator("[data-export=notebook]").click()
-    assert download.value.suggested_filename.endswith(".ipynb")
-    assert "shown = view(recording, tokens, keys)" in download.value.path().read_text("utf-8")
-
-
-def test_a_problem_is_said_in_the_cell(notebook: Notebook) -> None:
-    notebook.page.evaluate("window.deliver([[{ problem: 'a tensor was changed' }, []]])")
-    expect(notebook.page.get_by_role("alert")).to_have_text("a tensor was changed")
-    notebook.head(1, 2).click()
-    expect(notebook.page.get_by_role("alert")).to_be_hidden()
-
-
-def test_a_cell_that_is_cleared_listens_no_longer(notebook: Notebook) -> None:
-    notebook.page.evaluate("window.end()")
-    sent = notebook.page.evaluate("window.sent.length")
-    notebook.widget.head = 2
-    notebook.deliver()
-    notebook.page.wait_for_timeout(100)
-    assert notebook.page.evaluate("window.sent.length") == sent

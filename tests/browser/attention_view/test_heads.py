@@ -1,8 +1,6 @@
 """The grid of heads: fingerprints, order, filter; heads combined and compared."""
 
 import re
-from dataclasses import replace
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -19,61 +17,12 @@ from tests.browser.attention_view.live_view import (
     weight_in,
     weights_of,
 )
-from tests.browser.page_checks import box_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.maps.measures import attention_entropy, combine_heads, key_mass, query_information
 from viz_core.maps.word_maps import merge_words
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.save import saved_view
-from viz_core.view.state import ViewState
-
-
-def test_another_head_is_drawn_from_what_is_here(live: LiveView) -> None:
-    first = live.sent[0]
-    live.head(1, 2).click()
-    live.until(lambda: (live.state.layer, live.state.head) == (1, 2))
-    assert live.wants == []
-    assert len(live.sent) == 2
-    assert live.sent[1] < 700 < first
-
-
-def test_a_head_named_in_a_sentence_of_the_page_opens_like_its_thumbnail(live: LiveView) -> None:
-    label = "<p>See <a href='#head=cross.1.2'>layer 2, head 3</a>, not <a href='#head=cross.9.9'>this</a>.</p>"
-    live.page.evaluate("html => document.body.insertAdjacentHTML('beforeend', html)", label)
-    live.page.get_by_role("link", name="this").click()
-    live.page.get_by_role("link", name="layer 2, head 3").click()
-    live.until(lambda: (live.state.group, live.state.layer, live.state.head) == ("cross", 1, 2))
-    expect(live.head(1, 2)).to_have_attribute("aria-selected", "true")
-
-
-def test_a_head_that_is_not_here_is_asked_for_in_the_message_that_tells_of_it(page: Page) -> None:
-    """A second message would run the page twice, and might arrive with an address of before the move."""
-    live = LiveView(page, View([make_group(120, 120, "self")], view_words()))
-    live.head(1, 2).click()
-    live.wait_until_exact()
-    live.until(lambda: len(live.sent) == 2)
-    assert [want for want in live.wants if want.startswith("map")] == ["map 0.self:1.2:mean:tokens"]
-    live.head(0, 0).click()  # it was here from the start: whatever else there was to say is said with this
-    live.until(lambda: (live.state.layer, live.state.head) == (0, 0))
-    assert len(live.sent) == 3
-
-
-def test_fingerprints_are_read_on_hover(live: LiveView, cross: MapGroup) -> None:
-    live.head(1, 2).hover()
-    print_ = cross.picture(1).fingerprints[2]
-    expect(live.part("printName")).to_have_text("Layer 2, head 3")
-    line = live.page.locator("[data-measure=information]")
-    expect(line.locator(".value")).to_have_text(f"{print_['information']:.2f} bits")
-    above = sum(
-        other["information"] > print_["information"]
-        for layer in range(2)
-        for other in cross.picture(layer).fingerprints
-    )
-    expect(line.locator(".rank")).to_have_text(f"{above + 1} of 6")
-    assert measure_names(live) == print_.keys()
-    assert "diagonal" not in print_  # between two sequences
 
 
 def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: MapGroup) -> None:
@@ -97,15 +46,6 @@ def test_the_grid_is_sorted_and_filtered_by_fingerprint(live: LiveView, cross: M
     live.part("filter").fill("nonsense")
     expect(live.part("filter")).to_have_attribute("aria-invalid", "true")
     expect(buttons).to_have_count(len(prints))
-    live.part("filter").fill(example_of(live))
-    expect(live.part("filter")).to_have_attribute("aria-invalid", "false")
-
-
-def example_of(live: LiveView) -> str:
-    """The filter that the message about an unreadable one gives as an example."""
-    found = re.search("“(.*)”", live.part("gridNote").inner_text())
-    assert found
-    return found[1]
 
 
 @pytest.mark.parametrize("how", ["mean", "max"])
@@ -169,24 +109,6 @@ def test_two_heads_stand_side_by_side_and_as_a_signed_difference(live: LiveView,
     expect(live.announcement).to_contain_text(f"{QUERIES[2]} → {KEYS[column]} differs by")
 
 
-def test_two_inputs_are_compared(page: Page, cross: MapGroup) -> None:
-    second = (make_group(4, 4, "self"), make_group(4, 5, query_tokens=tuple("abcd"), key_tokens=tuple("vwxyz")))
-    live = LiveView(page, View([make_group(5, 5, "self"), cross], view_words(), second, ("one", "two")), START)
-    live.option("compare", "side").click()
-    live.wait_until_exact()
-    assert live.wants == ["map 1.cross:0.0:mean:tokens"]
-    expect(page.locator("figcaption").nth(1)).to_have_text("Layer 1, head 1: two")
-    expect(live.part("mapNote")).to_contain_text("mark its partner in the other text too")
-    live.page.set_viewport_size({"width": 1280, "height": 900})
-    boxes = [box_of(figure) for figure in page.locator("figure").all()]
-    assert abs(boxes[0]["y"] - boxes[1]["y"]) < 2 < boxes[1]["x"] - boxes[0]["x"], (
-        "side by side, not one under the other"
-    )
-    heads, measures = box_of(live.part("grid")), box_of(live.part("prints"))
-    assert measures["y"] < heads["y"] + heads["height"], "the measures are beside the heads: both maps are in view"
-    assert max(box["y"] + box["height"] for box in boxes) < 900
-
-
 def test_two_texts_are_compared_token_by_token(page: Page) -> None:
     """ "le chat noir dort" and "le chien dort": chat stands where chien does, noir is in one alone."""
     first = make_group(4, 4, query_tokens=("le", "chat", "noir", "dort"), key_tokens=("the", "black", "cat", "sleeps"))
@@ -206,20 +128,6 @@ def test_two_texts_are_compared_token_by_token(page: Page) -> None:
     expect(live.part("scale")).to_contain_text(f"+{largest:.2f}")  # the colours end at what there is
     point_at_cell(live, 1, 1)
     expect(page.locator("[data-piece=tip]").first).to_contain_text("in one text alone")
-
-
-def test_heads_are_ranked_by_how_much_they_change(page: Page, cross: MapGroup) -> None:
-    other = replace(make_group(6, 7, heads=3), query_tokens=QUERIES, key_tokens=KEYS, calls=cross.calls[::-1])
-    live = LiveView(page, View([cross], view_words(), (other,), ("one", "two")), START)
-    live.page.get_by_label("Sort by").select_option("changed")
-    live.until(lambda: live.wants == ["change 0 cross 0", "change 0 cross 1"])  # no maps are needed
-    maps = {(layer, head): weights_of(cross, layer, head) for layer in range(2) for head in range(3)}
-    changes = {(la, h): float(np.abs(m - maps[1 - la, h]).sum(axis=1).mean()) / 2 for (la, h), m in maps.items()}
-    captions = live.page.locator(".head .caption")
-    wanted = sorted(f"{change:.2f}" for change in changes.values())[::-1]
-    for place, change in enumerate(wanted):
-        expect(captions.nth(place)).to_contain_text(change)
-    live.until(lambda: live.state.display.sort == "changed")
 
 
 def ranking(group: MapGroup, keys: list[int]) -> list[tuple[int, int]]:
@@ -257,50 +165,3 @@ def test_a_word_ranks_heads_and_enter_opens_its_cells(live: LiveView, cross: Map
         value = f"{float(weights[row, 4]):.2f}"
         expect(live.announcement).to_have_text(re.compile(rf"looks at {re.escape(word)}, {re.escape(value)}"))
     assert [str(pin) for pin in live.state.pins] == ["k4"]
-    live.page.keyboard.press("Shift+Enter")
-    expect(live.head(*expected[0])).to_have_attribute("aria-selected", "true")
-    live.page.keyboard.press("Escape")
-    expect(live.page.locator("[data-part=grid] .ranking")).to_have_count(0)
-
-
-def test_pieces_of_a_word_are_found_together_and_a_missing_word_is_named(live: LiveView, cross: MapGroup) -> None:
-    whole = (KEYS[2] + KEYS[3]).replace("##", "")  # two pieces of one word
-    live.part("search").fill(whole)
-    expect(live.part("searchNote")).to_contain_text("2 tokens")
-    assert shown(live.page) == ranking(cross, [2, 3])
-    live.part("search").fill("zebra")
-    expect(live.part("searchNote")).to_have_text("No word here contains “zebra”.")
-    expect(live.part("searchNext")).to_be_hidden()
-
-
-def test_a_long_text_is_zoomed_to_the_word(page: Page) -> None:
-    group = make_group(700, 700, "self", layers=1, heads=2)
-    live = LiveView(page, View([group], view_words()), ViewState("self", 0, 0))
-    live.part("search").fill("k650")
-    expect(live.part("searchNext")).to_be_visible()
-    expect(live.part("searchNote")).to_contain_text("L1")
-    live.part("searchNext").click()
-    layer, head = ranking(group, [650])[0]
-    expect(live.head(layer, head)).to_have_attribute("aria-selected", "true")
-    row = int(group.calls[layer].weights(head=head)[0, :, 650].argmax())
-    page.wait_for_function("document.querySelector('[data-part=root]').dataset.zoomed === 'true'")
-    expect(live.announcement).to_have_text(re.compile(rf"q{row} looks at k650"))
-    live.wait_until_exact()
-    zoom = [int(number) for number in live.state.display.zoom.split(".")]
-    assert zoom[0] <= row < zoom[0] + zoom[2]
-    assert zoom[1] <= 650 < zoom[1] + zoom[3]
-
-
-def test_a_saved_page_searches_without_python(page: Page, cross: MapGroup, tmp_path: Path) -> None:
-    file = tmp_path / "view.html"
-    view = View([cross], view_words("pt-BR"), language="pt-BR")
-    file.write_bytes(saved_view(view, ViewState("cross", 0, 0), ".html"))
-    page.goto(file.as_uri())
-    page.locator("[data-part=search]").fill(KEYS[4])
-    expect(page.locator("[data-part=searchNote]")).to_contain_text("camadas: L2 0,21")
-    assert shown(page) == ranking(cross, [4])
-    page.keyboard.press("Enter")
-    layer, head = ranking(cross, [4])[0]
-    expect(page.locator(f'button.head[data-layer="{layer}"][data-head="{head}"]')).to_have_attribute(
-        "aria-selected", "true"
-    )

@@ -1,14 +1,11 @@
 """Charts in a real browser: drawn when someone may see them, changed in place, taken along, printed."""
 
 import io
-from contextlib import suppress
 from pathlib import Path
 
 import cairosvg
-import pytest
 from PIL import Image
-from playwright.sync_api import Browser, Locator, Page, expect
-from playwright.sync_api import TimeoutError as PlaywrightTimeout
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page_checks import box_of
 from ui.text.words import load_words
@@ -17,7 +14,7 @@ PAGE = "relative-projection"
 # Without what several chapters share, and what is drawn once the formula is broken.
 CHARTS = load_words(PAGE).group("alt").keys() - load_words("shared").group("alt").keys() - {"mirrored"}
 DRAWN = "[data-drawn]"
-RESIDUAL, PAIRS = b'relative-projection-residual"', b'relative-projection-pairs"'  # what these charts are called
+RESIDUAL = b'relative-projection-residual"'  # what this chart is called
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 MOUNT = Path(__file__).resolve().parents[3] / "assets" / "components" / "shared" / "mount.js"
 
@@ -55,35 +52,17 @@ def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app
     sent: list[bytes] = []
     page.on("websocket", lambda socket: socket.on("framereceived", lambda frame: sent.append(bytes(frame))))
     open_page(page, app_url)
-    page.locator(".st-key-section-pairs").scroll_into_view_if_needed()
-    expect(page.locator(f".st-key-figure-pairs {DRAWN}")).to_be_visible()
-    assert any(PAIRS in frame for frame in sent)
     far = page.locator('[class*="st-key-part-relative-projection-residuals"]')
     below = page.get_by_text("The largest entry of").first
     claims = page.locator('[class*="st-key-part-relative-projection-claims-proof"]')
     assert not any(RESIDUAL in frame for frame in sent)
     expect(below).to_be_attached()  # words are there
     expect(claims).to_contain_text("off by …")
-    reserved = box_of(far)
-    assert reserved["height"] == 440
+    assert box_of(far)["height"] == 440
     below.scroll_into_view_if_needed()
     expect(far.get_by_role("figure")).to_have_attribute("data-drawn", "true")
     expect(claims).not_to_contain_text("…")
     assert any(RESIDUAL in frame for frame in sent)
-    offset = page.locator('input[aria-label="Offset δ"]')
-    offset.focus()  # scrolls up
-    for _ in range(60):
-        offset.press("ArrowRight")
-        with suppress(PlaywrightTimeout):  # the page is told which parts are visible: this one waits again
-            claims.filter(has_text="…").wait_for(state="attached", timeout=2_000)
-            break
-    count = len(sent)
-    offset.press("ArrowRight")
-    expect(page.locator(AT_REST)).to_be_attached()
-    expect(claims).to_contain_text("off by …")
-    assert not any(RESIDUAL in frame for frame in sent[count:])
-    again = box_of(far)
-    assert again["height"] == pytest.approx(reserved["height"], abs=20)
 
 
 def test_a_chart_is_changed_in_place_drawn_in_the_colours_of_a_theme_taken_along_enlarged_and_printed(
@@ -196,85 +175,3 @@ def is_as_wide_as_its_place_and_as_a_full_screen(page: Page) -> None:
     expect(page.get_by_role("dialog")).to_have_count(0)
     expect(drawing).to_have_attribute("width", str(round(small["width"])))
     expect(rotation(page).get_by_role("button", name="Full screen")).to_be_focused()
-    page.keyboard.press("Enter")  # by keys, and by its own button back
-    expect(drawing).to_have_attribute("width", "1368")
-    page.keyboard.press("Enter")
-    expect(drawing).to_have_attribute("width", str(round(small["width"])))
-
-
-def test_plotly_comes_once_and_only_where_there_is_a_chart(browser: Browser, app_url: str) -> None:
-    context = browser.new_context()
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    requested: list[str] = []
-    page.on("request", lambda request: requested.append(request.url))
-    page.goto(app_url)
-    expect(page.get_by_role("heading", level=1, name="Attention Atlas")).to_be_visible()
-    expect(page.get_by_test_id("stStatusWidget")).to_have_count(0)
-    assert not [url for url in requested if "plotly" in url.lower()]
-    open_page(page, app_url)
-    assert [url for url in requested if "PlotlyChart" in url] == []
-    assert len([url for url in requested if "/atlas/plotly-" in url]) == 1
-    page.reload()
-    expect(page.locator(DRAWN).first).to_be_visible()
-    size = "performance.getEntriesByType('resource').filter(e => e.name.includes('/atlas/')).map(e => e.transferSize)"
-    assert set(page.evaluate(size)) == {0}  # from the browser's cache
-    context.close()
-
-
-def test_on_a_phone_two_buttons_and_a_finger_scrolls(browser: Browser, app_url: str) -> None:
-    context = browser.new_context(viewport={"width": 390, "height": 844}, is_mobile=True, has_touch=True)
-    page = context.new_page()
-    page.set_default_timeout(60_000)
-    page.goto(f"{app_url}/{PAGE}")
-    expect(rotation(page).locator(DRAWN)).to_be_visible()
-    titles = rotation(page).get_by_role("button").evaluate_all("all => all.map((button) => button.dataset.title)")
-    assert titles == ["Save as a picture (SVG)", "Full screen"]
-    assert page.evaluate("document.querySelector('.js-plotly-plot')._fullLayout.dragmode") is False
-    context.close()
-
-
-# Notes in which frame each chart was drawn.
-NOTE_FRAMES = """
-window.drawnIn = [];
-let frame = 0;
-(function count() { frame += 1; requestAnimationFrame(count); })();
-new MutationObserver(() => drawnIn.push(frame)).observe(document, { subtree: true, attributeFilter: ["data-drawn"] });
-"""
-
-
-def test_each_new_chart_is_drawn_in_a_frame_of_its_own(page: Page, app_url: str) -> None:
-    """So the first one is seen before the others are ready."""
-    page.add_init_script(NOTE_FRAMES)
-    page.goto(f"{app_url}/architectures")
-    expect(page.locator(DRAWN)).to_have_count(3)
-    frames = page.evaluate("drawnIn")
-    assert sorted(set(frames)) == frames
-    assert len(frames) == 3
-
-
-def test_every_bar_has_its_word_on_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/position-embeddings")
-    words = "sleeping The my on bed cat . is black".split()
-    expect(page.locator(f".st-key-figure-insight {DRAWN} .xtick text")).to_have_text(words)
-
-
-def test_texts_of_cells_stay_in_them_on_a_phone_and_the_pointer_reads_them_whole(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/model-lab?ml-open-lens=true")
-    page.locator(".st-key-section-lens").scroll_into_view_if_needed()
-    lens = drawn(page, "lens")
-    expect(lens.locator(".heatmap-label text").first).to_be_visible()
-    room, longest, shown, whole = lens.evaluate(
-        """(chart) => {
-          const { _fullData: [trace], _fullLayout } = chart.querySelector(".js-plotly-plot");
-          const drawn = [...chart.querySelectorAll(".heatmap-label text")].map((text) => text.getBBox().width);
-          const room = _fullLayout.xaxis._length / trace.text[0].length;
-          return [room, Math.max(...drawn), trace.text.flat(), trace.hovertext.flat()];
-        }"""
-    )
-    assert longest <= room
-    cut = [(text, long) for text, long in zip(shown, whole, strict=True) if text != long]
-    assert cut
-    assert all(text.endswith("…") and long.startswith(text[:-1]) for text, long in cut)

@@ -1,20 +1,22 @@
-"""Journeys through chapters of formulas: relative projection, position schemes, pooling, scoring functions."""
+"""Journeys through chapters of formulas and pictures, whose values that are pointed at are checked."""
 
-import asyncio
-import math
 import re
 
+import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Locator, Page, expect
 
-from benchmarks.visitors import Shown, visit
-from tests.browser.page_checks import box_of, chart, scroll_to
+from tests.browser.attention_view.live_view import patch_place, weight_in
+from tests.browser.page_checks import box_of, chart
+from tests.viz_core.images.hostile_pictures import encode
 from ui.text.numbers import localised
-from viz_core.attention import gaussian, nadaraya_watson
-from viz_core.lessons.attention_pooling import noisy_points
+from viz_core.images.open_image import open_picture
 from viz_core.lessons.relative_projection import projection_residual
-from viz_core.positional import sinusoidal_rows
+from viz_core.lessons.sinusoidal_encoding import wavelengths
+from viz_core.positional import sinusoidal_rows, sinusoidal_table
+from viz_core.pretrained import Classification, ImageClassifier, load_classifier
+from viz_core.pretrained.samples import drawn_picture
 
 
 def hand(position: int, pair: int) -> str:
@@ -54,57 +56,6 @@ def test_step_the_offset_change_the_number_type_and_read_the_new_numbers(page: P
     expect(page).to_have_url(re.compile("rp-type=bfloat16"))
 
 
-INKED = """(canvas, points) => points.map(([x, y]) => {
-  const ratio = devicePixelRatio;
-  return canvas.getContext("2d").getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data[3];
-})"""
-
-
-def test_a_row_of_the_table_sets_its_clocks(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/sinusoidal-encoding")
-    stage = page.locator(".heatmap .stage[data-area]")
-    stage.focus()
-    left, top, right, _ = map(float, (stage.get_attribute("data-area") or "").split())
-    for row in range(3):
-        stage.press("ArrowDown")  # the first press points at row 0
-        for pair in (0, 1, 15):
-            x, y, angle = left + (right - left) * (2 * pair + 1) / 32, top - 17, row * 10_000 ** (-2 * pair / 32)
-            ends = [[x + side * 6 * math.sin(angle), y - side * 6 * math.cos(angle)] for side in (1, -1)]
-            hand, opposite = stage.locator("canvas[data-part=marks]").evaluate(INKED, ends)
-            assert hand > 100 > opposite
-
-
-def test_a_slider_sends_its_table_alone(app_url: str) -> None:
-    """In messages: less than half of those of the page, and of their bytes."""
-
-    async def moved() -> tuple[Shown, Shown]:
-        async with visit(app_url, timezone="Europe/Paris") as visitor:
-            opened = await visitor.open("sinusoidal-encoding")
-            return opened, await visitor.move("Positions n", 61)
-
-    opened, answer = asyncio.run(moved())
-    assert not answer.failed
-    assert answer.messages < opened.messages / 2
-    assert answer.size < opened.size / 2
-
-
-def test_open_sections_and_marks_follow_the_table(page: Page, app_url: str) -> None:
-    """The answer is marked on the table that it is about, and on no other."""
-    page.goto(f"{app_url}/sinusoidal-encoding?se-guess-similar=2")
-    ring, slider = page.locator(".marks .ring"), page.locator('input[aria-label="Positions n"]')
-    expect(ring).to_have_count(1)
-    for key, rings in (("ArrowRight", 0), ("ArrowRight", 0), ("ArrowLeft", 0), ("ArrowLeft", 1)):
-        slider.press(key)
-        expect(ring).to_have_count(rings)
-    page.locator(".st-key-section-curves summary").click()
-    curves = chart(page, "curves")
-    expect(curves.get_by_label(re.compile("along 60 positions"))).to_be_attached()
-    slider.press("ArrowRight")
-    expect(curves.get_by_label(re.compile("along 61 positions"))).to_be_attached()
-    expect(page.locator(".heatmap .stage").first).to_have_attribute("data-rows", "61")
-    expect(page).to_have_url(re.compile(r"se-n=61\b"))
-
-
 CLOSER = "pe-section=One+scheme%2C+closer"
 GRID_WIDTH = 6
 
@@ -126,11 +77,6 @@ def test_a_click_on_a_cell_makes_it_the_query(page: Page, app_url: str) -> None:
     expect(page.get_by_label(re.compile("seen from row 4, column 5"))).to_be_attached()
 
 
-def answer(width: float, query: float) -> str:
-    y_hat, _ = nadaraya_watson(*noisy_points(40, 1.0, 3), torch.tensor([query], dtype=torch.float64), gaussian(width))
-    return f"{float(y_hat):.4f}"
-
-
 def lines_drawn(page: Page) -> list[str]:
     """Names of the curves that the figure shows: those with a finite number."""
     plot = chart(page, "fit").locator(".js-plotly-plot")
@@ -141,27 +87,11 @@ def lines_drawn(page: Page) -> list[str]:
     )
 
 
-def test_move_the_width_learn_it_and_take_it(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/attention-pooling?ap-open-numbers=true&ap-open-learn=true")
-    card = page.locator(".st-key-section-numbers")
-    expect(card.get_by_role("cell", name=answer(0.5, 2.5))).to_be_visible()
-    width = page.locator('input[aria-label="Width"]')
-    width.focus()
-    for _ in range(5):
-        width.press("ArrowLeft")
-    expect(card.get_by_role("cell", name=answer(0.45, 2.5))).to_be_visible()
-    expect(page).to_have_url(re.compile(r"ap-width=0\.45"))
-    page.get_by_role("button", name="Use width 0.31").click()
-    expect(card.get_by_role("cell", name=answer(0.31, 2.5))).to_be_visible()
-    expect(page).to_have_url(re.compile(r"ap-width=0\.31"))
-
-
 def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url: str) -> None:
     """On the figure itself, which shows no fit before; after, the drawing is in the address, and a link shows it."""
     page.goto(f"{app_url}/attention-pooling?ap-open-numbers=true")
     card = page.locator(".st-key-exercise-wide")
-    switch = card.get_by_text("Draw it on the figure")
-    switch.click()
+    card.get_by_text("Draw it on the figure").click()
     expect(page).to_have_url(re.compile("ap-guess-wide-drawn=true"))
     expect(page).to_have_url(re.compile("ap-width=1"))
     assert lines_drawn(page) == []
@@ -183,12 +113,6 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     page.reload()
     expect(card.get_by_role("button", name="Draw again")).to_be_visible()
     assert lines_drawn(page) == ["true curve", "fit"]
-    over = [box_of(place) for place in (page.locator(".st-key-figure-fit .js-plotly-plot"), paper)]
-    assert over[0] == pytest.approx(over[1], abs=1)
-    card.get_by_role("button", name="Draw again").click()
-    expect(reply).to_have_count(0)
-    switch.click()
-    expect(page.locator(".st-key-section-numbers").get_by_role("cell", name=answer(1.0, 2.5))).to_be_visible()
 
 
 def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
@@ -215,38 +139,149 @@ def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
     expect(page.locator(".st-key-sf-scores textarea")).to_have_value("0 0 5\n1 2 3")
 
 
-def test_a_row_of_weights_is_shaded_in_its_own_cells(page: Page, app_url: str) -> None:
-    """By mouse the third cell, by keys the first; a masked cell left empty is part of the right answer."""
-    page.goto(f"{app_url}/scoring-functions?sf-open-mask=true&sf-guess-row-drawn=true")
-    card, grid = page.locator(".st-key-exercise-row"), page.locator(".st-key-figure-weights .js-plotly-plot")
-    paper = card.get_by_role("slider", name="Your row of weights")
-    scroll_to(card, paper)
-    cell = grid.evaluate(
-        """({ _fullLayout: { xaxis, yaxis } }) => ({
-          x: xaxis._offset + xaxis.d2p(2), y: yaxis._offset + yaxis.d2p(-0.4) })"""
+GRID = (7, 7)
+
+
+def picture_of(page: Page) -> Locator:
+    return page.locator(".view[data-mode=picture] [data-piece=stage]").first
+
+
+def click_patch(page: Page, row: int, column: int) -> None:
+    x, y = patch_place(picture_of(page), GRID, row, column)
+    picture_of(page).click(position={"x": x, "y": y})
+    page.mouse.move(0, 0)  # away, so that what is said is of all patches and not of the one pointed at
+
+
+def expect_read(page: Page, found: Classification, layer: int, head: int, token: int) -> None:
+    """The note under the picture says where this token looks most, and with which weight."""
+    weights = found.trace[f"encoder.{layer}.self"].weights(head=head)[0, token]
+    best = int(weights.argmax())
+    name = "[CLS]" if best == 0 else f"row {(best - 1) // 7 + 1}, column {(best - 1) % 7 + 1}"
+    note = page.locator("[data-part=sentenceNote]")
+    expect(note).to_contain_text(f"looks most at {name}")
+    assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
+
+
+@pytest.fixture(scope="module")
+def model() -> ImageClassifier:
+    return load_classifier("vit-fashion-mnist", "cpu")
+
+
+def overlay(page: Page) -> np.ndarray:
+    """The colours of the middles of all patches, with the picture beneath."""
+    stage = picture_of(page)
+    places = [patch_place(stage, GRID, row, column) for row in range(GRID[0]) for column in range(GRID[1])]
+    read = """(stage, places) => { const canvas = stage.querySelector('[data-piece=ground]');
+      const ratio = canvas.width / canvas.clientWidth, context = canvas.getContext('2d');
+      return places.map(([x, y]) => [...context.getImageData(x * ratio, y * ratio, 1, 1).data].slice(0, 3)); }"""
+    return np.array(stage.evaluate(read, places))
+
+
+def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: ImageClassifier) -> None:
+    """A drawing that only says it is a picture gets a sentence; then a picture."""
+    content = encode(drawn_picture("bag"), "PNG")
+    found = model.classify(open_picture(content))
+    page.goto(
+        f"{app_url}/vision-transformer?vt-source=Upload&vt-model=Garments&vt-open-lab=true&head=encoder-self.4.0&pin=q0"
     )
-    paper.click(position=cell)
-    expect(paper).to_have_attribute("aria-valuetext", "3: 100%")
-    paper.press("ArrowLeft")
-    paper.press("ArrowLeft")
-    paper.press("Shift+ArrowUp")
-    expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^1: 1\d%$"))
-    card.get_by_role("button", name="Reveal").click()
-    expect(card.get_by_text("Yes.", exact=True)).to_be_visible()
-    expect(page).to_have_url(re.compile(r"sf-guess-row=1200\d\d00$"))
+    svg = b'<svg xmlns="http://www.w3.org/2000/svg"><script>alert(1)</script></svg>'
+    page.locator("input[type=file]").set_input_files({"name": "x.png", "mimeType": "image/png", "buffer": svg})
+    expect(page.get_by_text("This is an SVG drawing, whatever its name says.")).to_be_visible()
+    file = {"name": "a bag.png", "mimeType": "image/png", "buffer": content}
+    page.locator("input[type=file]").set_input_files(file)
+    percent = f"{100 * found.probabilities[found.label]:.1f}%"
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
+    expect_read(page, found, 4, 0, 0)
+    class_token = overlay(page)
+
+    click_patch(page, 2, 5)
+    expect(page.locator("[data-part=sentenceNote]")).to_contain_text("Pinned: row 3, column 6.")
+    token = 1 + 2 * 7 + 5
+    expect_read(page, found, 4, 0, token)
+    patch = overlay(page)
+    assert np.abs(patch - class_token).max() > 10
+    expect(page.get_by_text("Three measures of what the patch in row 3, column 6 is made of.")).to_be_visible()
+
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    expect_read(page, found, 1, 3, token)
+    assert np.abs(overlay(page) - patch).max() > 10
+    page.wait_for_url(re.compile(r"head=encoder-self\.1\.3.*pin=q20|pin=q20.*head=encoder-self\.1\.3"))
+    page.keyboard.press("Escape")
+    expect_read(page, found, 1, 3, 0)
 
 
-_NUMBERS_THAT_TOUCH = """(figure) => {
-  const texts = [...figure.querySelectorAll(".heatmap-label text")];
-  const boxes = texts.map((text) => ({ text: text.textContent, ...text.getBoundingClientRect().toJSON() }));
-  const touches = (a, b) => Math.abs(a.y - b.y) < 2 && a.x < b.x && a.right > b.x - 1;
-  return boxes.flatMap((a) => boxes.filter((b) => touches(a, b)).map((b) => `${a.text} ${b.text}`));
-}"""
+def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/vision-transformer?vt-source=Draw")
+    paper = page.get_by_role("application", name=re.compile("Drawing area"))
+    expect(paper).to_be_visible()
+    expect(page.get_by_text("Draw a garment, large and filled in")).to_be_visible()
+    page.get_by_role("button", name="Brush 54").click()
+    box = box_of(paper)
+    for x in (0.35, 0.65):  # two legs
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.15 * box["height"])
+        page.mouse.down()
+        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.9 * box["height"], steps=5)
+        page.mouse.up()
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
+    page.get_by_role("button", name="Clear").click()
+    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
+    paper.focus()
+    for key in ("Space", "Shift+ArrowDown", "Shift+ArrowDown", "Space"):
+        page.keyboard.press(key)
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
+    page.keyboard.press("Control+z")
+    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
 
 
-def test_the_weights_of_ten_keys_stay_apart_on_a_phone(page: Page, app_url: str) -> None:
-    page.set_viewport_size({"width": 390, "height": 844})
-    page.goto(f"{app_url}/scoring-functions?lang=pt-BR&sf-open-toy=true")
-    figure = chart(page, "toy")
-    expect(figure.locator(".heatmap-label text")).to_have_count(40)
-    assert figure.evaluate(_NUMBERS_THAT_TOUCH) == []
+CELL = re.compile(r"position (\d+) · dimension (\d+): (−?[\d.]+)")
+
+
+def stage_of(page: Page) -> Locator:
+    return page.get_by_role("application").first
+
+
+def pointed_at(page: Page) -> tuple[int, int, float]:
+    """Position, dimension and value of the cell whose value is on the screen."""
+    tip = stage_of(page).locator(".tip")
+    expect(tip).to_contain_text(CELL)
+    found = CELL.search(tip.inner_text())
+    assert found
+    return int(found[1]), int(found[2]), float(found[3].replace("−", "-"))
+
+
+def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:
+    """Point somewhere between the left and right, top and bottom of the map."""
+    box = box_of(stage_of(page))
+    top = float((stage_of(page).get_attribute("data-area") or "").split()[1])  # above it are the clocks
+    x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + top + down * (box["height"] - top - 52)
+    page.mouse.move(x, y)
+    return pointed_at(page)
+
+
+def test_a_step_of_the_slider_makes_a_new_table_and_new_claims_and_opened_code_stays_in_the_link(
+    page: Page, app_url: str
+) -> None:
+    page.goto(f"{app_url}/sinusoidal-encoding")
+    stage = stage_of(page)
+    expect(stage).to_have_attribute("data-columns", "32")
+    page.mouse.move(0, 0)
+    slider = page.locator('input[aria-label="Dimensions d"]')
+    slider.focus()
+    slider.press("ArrowRight")
+    slider.press("ArrowRight")
+    expect(stage).to_have_attribute("data-columns", "34")
+    expect(page.get_by_text("every row has the same squared length, d/2 = 17")).to_be_attached()
+    longest = float(wavelengths(34)[-1])
+    expect(page.get_by_text(f"from 6.28 to {longest:,.2f}")).to_be_attached()
+    P = sinusoidal_table(60, 34, dtype=torch.float64)
+    seen = {hover(page, across, down) for across, down in [(0.1, 0.1), (0.4, 0.9), (0.9, 0.5)]}
+    assert len(seen) == 3
+    for position, dimension, value in seen:
+        assert value == pytest.approx(float(P[position, dimension]), abs=1e-6)
+
+    page.locator(".st-key-section-library summary").first.click()
+    page.get_by_text("The code behind this page").click()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()
+    page.wait_for_url(re.compile("se-code=true"))
+    page.reload()
+    expect(page.get_by_text("def sinusoidal_table")).to_be_visible()

@@ -8,7 +8,6 @@ import pytest
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.page_checks import box_of, chart, expect_rest
-from ui.text.words import load_words
 from viz_core.lessons.bahdanau import decoder_steps
 from viz_core.pretrained import Translation, Translator, load
 
@@ -33,30 +32,6 @@ def test_heads_that_do_not_fit_and_the_nearest_that_do(page: Page, app_url: str)
     page.get_by_text("Follow the shapes").click()
     flow = chart(page, "flow")
     expect(flow.get_by_text("(1, 4, 9, 16)").first).to_be_attached()
-
-
-WORDS = load_words("heads", "en")
-SLOW = 180_000
-LINES = 200
-
-
-def test_stop_keeps_what_is_scanned(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/heads?hs-texts=own")
-    box = page.get_by_label(WORDS.label("own"), exact=True)
-    box.fill("\n".join(f"Tom saw cat {number}." for number in range(LINES)))
-    box.press("Control+Enter")
-    scan = page.get_by_role("button", name=WORDS("scan.text", count=LINES), exact=True)
-    scan.click(timeout=SLOW)
-    expect(page.get_by_text(re.compile(rf"^[1-9]\d* of {LINES}$"))).to_be_visible(timeout=SLOW)
-    page.locator(".st-key-hs-scan-stop button").click()
-    stopped = page.get_by_text(re.compile(rf"^Stopped after \d+ of {LINES}\."))
-    expect(stopped).to_be_visible(timeout=SLOW)
-    done = int(re.findall(r"\d+", stopped.inner_text())[0])
-    assert 0 < done < LINES
-    expect(page.locator(".st-key-figure-heads")).to_have_count(0)
-    scan.click()
-    expect(page.locator(".st-key-figure-heads [data-drawn]")).to_be_visible(timeout=SLOW)
-    expect(stopped).to_have_count(0)
 
 
 @pytest.fixture(scope="module")
@@ -107,46 +82,11 @@ def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
     expect(label).to_have_text(at_last or "")
 
 
-def test_play_a_head_by_keyboard_and_by_click(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/learning?l-open-play=true")
-    section = page.locator(".st-key-section-play")
-    yours = section.locator("tbody tr").first
-    expect(yours).to_contain_text("0 of 5")
-    key = section.locator(".st-key-l-play-2-key").get_by_role("radio", name=re.compile(r" 2$"))
-    key.focus()
-    page.keyboard.press("Enter")
-    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
-    expect(yours).to_contain_text("1 of 5")
-    query = section.locator(".st-key-l-play-2-query").get_by_role("radio", name=re.compile(r" 8$"))
-    expect(query).to_be_checked()  # the next query, whose key is chosen next
-    plot = section.locator(".js-plotly-plot .nsewdrag").first
-    plot.scroll_into_view_if_needed()
-    box = box_of(plot)
-    plot.click(position={"x": box["width"] * 2.5 / 13, "y": box["height"] * 7.5 / 11})  # 13 columns, 2 of them for text
-    expect(page).to_have_url(re.compile(r"l-play-2=6172\b"))
-    expect(yours).to_contain_text("2 of 5")
-    section.get_by_role("button", name="Undo").press("Enter")
-    expect(page).to_have_url(re.compile(r"l-play-2=61\b"))
-    page.reload()
-    expect(yours).to_contain_text("1 of 5")
-
-
-STOPWATCH = "architectures?a-section=Stopwatch&a-most=4096&a-width=256"
-
-
-def start(page: Page, url: str) -> None:
-    page.goto(url)
-    page.get_by_role("button", name="Start the stopwatch").click()
-    expect(page.get_by_text(re.compile(r"^\d+ of \d+ measured$"))).to_be_visible()
-
-
 def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     page.get_by_text("All five layers, and their paths").click()
     expect(page.get_by_text("Path from Cats to returned")).to_be_visible()
-    page.get_by_text("Cost by length").click()
-    chart(page, "curves")
     words = page.get_by_role("combobox", name="To token")
     words.scroll_into_view_if_needed()
     expect_rest(page)  # a list closes when the page moves
@@ -164,23 +104,6 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     expect(page.get_by_text("Path from saw to have")).to_be_visible()
     row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
     expect(row.get_by_role("cell").last).to_have_text("4")
-
-
-def test_the_page_stays_alive_while_it_runs_and_it_stops_at_a_click_and_stays_stopped(page: Page, app_url: str) -> None:
-    start(page, f"{app_url}/{STOPWATCH}")
-    slider = page.locator('input[aria-label="Kernel k"]')
-    slider.focus()
-    slider.press("ArrowRight")
-    expect(page.get_by_text("Convolution, kernel 4")).to_be_visible()
-    page.locator(".st-key-a-stopwatch-stop button").click()
-    stopped = page.get_by_text(re.compile(r"Stopped after \d+ of 45: width 256, k = 3"))
-    expect(stopped).to_be_visible()
-    message = stopped.inner_text()
-    slider.focus()
-    slider.press("ArrowRight")
-    expect(page.get_by_text("Convolution, kernel 5")).to_be_visible()  # the page has run again
-    expect(stopped).to_have_text(message)
-    expect(page.get_by_role("button", name="Start the stopwatch")).to_be_enabled()
 
 
 ROW = 35  # pixels of a row of Streamlit's table, its head included
@@ -215,10 +138,6 @@ def type_into_cell(page: Page, row: int, side: float, text: str, is_new: bool = 
     editor.press("Enter")
 
 
-def text_input(page: Page, label: str) -> Locator:
-    return page.get_by_role("textbox", name=label, exact=True)
-
-
 def answer(where: Page | Locator, text: str) -> Locator:
     """The sentence under a panel, not the label in its figure that says the same."""
     return where.get_by_role("paragraph").filter(has_text=re.compile(f"^{text}$"))
@@ -235,10 +154,6 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     expect_rest(page)
     type_into_cell(page, 3, 0.8, "Muriel")
     expect(answer(card, "Li → Muriel")).to_be_visible()
-    tools = page.locator(".st-key-card-lookup [data-testid=stElementToolbarButton]")
-    expect(tools.filter(has=page.get_by_label("Search"))).to_be_visible()
-    expect(tools.filter(has=page.locator('[aria-label^="Download as CSV"]'))).to_have_count(1)
-    expect(tools.filter(has=page.locator('[aria-label^="Download as CSV"]'))).to_be_hidden()  # it would save formulas
     type_into_cell(page, 7, 0.3, "Li", is_new=True)
     expect(page.get_by_text("The key Li is in the table 2 times.")).to_be_visible()
     type_into_cell(page, 7, 0.8, "Fei-Fei")
@@ -262,9 +177,27 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     query.press("Enter")
     expect(answer(card, "Li → Muriel")).to_be_visible()
     expect_rest(page)
-    sidebar = page.get_by_test_id("stSidebarNav")  # and at a look at another chapter
-    sidebar.get_by_role("link", name="Attention pooling", exact=True).click()
-    expect(page.get_by_role("heading", level=1, name="Attention pooling")).to_be_visible()
-    expect_rest(page)
-    sidebar.get_by_role("link", name="Queries, keys and values", exact=True).click()
-    expect(answer(page, "Li → Muriel")).to_be_visible()
+
+
+def test_keys_of_an_atom_are_highlighted_and_it_is_pinned_and_masked(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/atom-mapping")
+    say = page.locator(".places .say")
+    expect(say).to_have_text(
+        re.compile(r"^Product C6 attends to reactant C12 \(\d+%\)\. The strongest atom .* is right\.$")
+    )
+    product = page.get_by_role("button", name="product C6", exact=True)
+    reactant = page.get_by_role("button", name="reactant C12", exact=True)
+    product.focus()
+    page.keyboard.press("ArrowRight")
+    expect(page.get_by_role("button", name="product C7", exact=True)).to_be_focused()
+    expect(say).to_have_text(re.compile(r"^Product C7 attends to reactant .* Symmetry makes 2 atoms equivalent\.$"))
+    page.locator(".tokens .placed").first.hover()
+    expect(say).to_have_text(re.compile(r"^Reactant C1 is attended to by product C1 \(\d+%\)"))
+    reactant.click()
+    product.hover()
+    expect(reactant).to_have_attribute("aria-pressed", "true")
+    page.get_by_role("button", name="Mask reactant C12").click()
+    expect(page).to_have_url(re.compile("am-masked=12"), timeout=60_000)
+    expect(reactant).to_have_attribute("data-masked", "")
+    page.get_by_role("button", name="Show reactant C12 again").click()
+    expect(page).not_to_have_url(re.compile("am-masked"), timeout=60_000)

@@ -1,0 +1,182 @@
+"""Questions asked again, and the model lab: a writer that ships, and tiny models in a folder of the host."""
+
+import re
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page, expect
+
+from tests.browser.attention_view.live_view import patch_place, weight_in
+from tests.viz_core.hub.families import build_all
+from tests.viz_core.images.hostile_pictures import encode, quarters
+from ui.chapter.contents import all_chapters
+from ui.chapter.exercises import NUMBERS
+from viz_core.hub import HubVision, load_hub
+from viz_core.images.open_image import open_picture
+
+DAY = 24 * 60 * 60 * 1000
+IDEAS = len(all_chapters()[1:]) * len(NUMBERS)
+
+
+def test_answers_are_known_until_they_are_due_and_stay_in_the_browser(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/multi-head?mh-open-review=true")
+    questions = page.locator(".st-key-section-review fieldset")
+    expect(questions).to_have_count(2)
+    questions.nth(0).get_by_role("button", name="The number of attention weights").click()
+    expect(questions.nth(0).get_by_role("status")).to_have_text("Right.")
+    questions.nth(1).get_by_role("button", name="W_o stays").click()
+    expect(questions.nth(1).get_by_role("status")).to_have_text(
+        "Not quite. Fixed output matrix. Each head's part moves along. See the figure"
+    )
+    expect(questions.nth(1).get_by_role("status").locator("b")).to_have_text("Fixed output matrix.")
+    questions.nth(1).get_by_role("link", name="See the figure").click()
+    expect(page.locator(".st-key-card-main")).to_be_in_viewport()
+
+    page.goto(f"{app_url}/review")
+    row = page.locator("details", has_text="Multi-head attention")
+    expect(row.locator(".chip").nth(0)).to_have_text(re.compile("^Cost of heads: until "))
+    expect(row.locator(".chip").nth(1)).to_have_text("Order of heads: due")
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
+
+    # A second right answer on the same day is no second day; four days later the question is due.
+    page.evaluate(
+        """day => {
+            const answers = JSON.parse(localStorage.getItem("atlas.review"));
+            answers["multi-head.1"].at -= 4 * day;
+            localStorage.setItem("atlas.review", JSON.stringify(answers));
+        }""",
+        DAY,
+    )
+    page.reload()
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 2 due.")).to_be_visible()
+    page.get_by_role("button", name="Only what is due").click()
+    expect(page.locator("details:visible")).to_have_count(1)
+    row.get_by_role("button", name="The number of attention weights").click()
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
+    streak = page.evaluate("JSON.parse(localStorage.getItem('atlas.review'))['multi-head.1'].streak")
+    assert streak == 2
+
+    page.get_by_role("button", name="Forget my answers").click()
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 0 due.")).to_be_visible()
+    page.get_by_role("button", name="Undo").click()
+    expect(page.get_by_text(f"1 of {IDEAS} ideas known, 1 due.")).to_be_visible()
+    page.evaluate("""localStorage.setItem("atlas.review", '{"multi-head.1": {"streak": "x"}, "nonsense": 3}')""")
+    page.reload()  # what others have stored breaks nothing
+    expect(page.get_by_text(f"0 of {IDEAS} ideas known, 0 due.")).to_be_visible()
+
+
+def test_an_answer_is_chosen_on_the_figure_by_keys(page: Page, app_url: str) -> None:
+    """A place in a plotly figure, on a phone; the ring is then around the right one."""
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.emulate_media(reduced_motion="reduce")
+    page.goto(f"{app_url}/linear-attention")
+    start = page.get_by_role("button", name="Choose on the figure")
+    start.click()
+    marks = page.locator(".marks [role=radio]")
+    expect(marks.first).to_be_focused()
+    for mark in marks.all():
+        expect(mark).to_be_in_viewport(ratio=1)
+    page.keyboard.press("ArrowRight")
+    expect(marks.nth(1)).to_be_focused()
+    page.keyboard.press("Enter")
+    note = page.locator(".marks .note")
+    expect(note).to_contain_text("Not quite.")
+    expect(note).to_be_in_viewport()
+    expect(page.get_by_role("radio", checked=True).first).to_be_attached()
+    assert "la-time=7" in page.url
+    ring = page.locator(".marks .ring")
+    place, right = ring.bounding_box(), marks.nth(2).bounding_box()
+    assert place == pytest.approx(right, abs=2)
+    start.click()
+    expect(ring).to_have_count(0)
+
+
+SLOW = 180_000  # the first model in a folder takes transformers' import along
+PICTURE = encode(quarters(), "PNG")
+GRID = (4, 4)
+
+
+@pytest.fixture(scope="module")
+def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return build_all(("gpt2", "vit", "llava", "qwen3_5_text"), tmp_path_factory.mktemp("models"))
+
+
+def test_open_look_type_look(page: Page, lab_url: str) -> None:
+    """No network and nothing fetched before: the first model is there, and has been asked something."""
+    page.goto(lab_url)
+    expect(page.get_by_text("It writes:")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_role("application", name=re.compile("^Attention map"))).to_be_visible(timeout=SLOW)
+    box = page.get_by_label("Your text", exact=True)
+    box.fill("Tom gave Mary a book. Tom gave")
+    box.press("Control+Enter")
+    run = load_hub("writer-en", device="cpu").run("Tom gave Mary a book. Tom gave", max_new_tokens=12)
+    expect(page.get_by_text(f"It writes: {run.text.strip()}")).to_be_visible(timeout=SLOW)
+    page.locator('button[data-layer="2"][data-head="3"]').click()
+    page.wait_for_url(re.compile(r"head=decoder-self\.2\.3"))
+    page.get_by_role("application", name=re.compile("^Attention map")).focus()
+    page.keyboard.press("ArrowDown")
+    announcement = page.locator("[aria-live]").filter(has_text=re.compile(r"Layer 3, head 4.* looks at .*\d\.\d\d"))
+    expect(announcement).to_be_visible()
+    found = re.search(r": (.+) looks at (.+), (\d\.\d+)\.", announcement.inner_text())
+    assert found
+    row, column = ([token.label for token in run.tokens].index(found[i]) for i in (1, 2))
+    weight = run.trace["decoder.2.self"].weights(head=3)[0, row, column]
+    assert float(found[3]) == pytest.approx(float(weight), abs=0.006)
+
+
+def test_a_hybrid_shows_all_its_layers_in_order_each_with_its_kind(page: Page, lab_url: str, folders: Path) -> None:
+    page.goto(f"{lab_url}?ml-model=qwen3_5_text&ml-start=The+cat&ml-new=2")
+    run = load_hub(folders / "qwen3_5_text", device="cpu").run("The cat", max_new_tokens=2)
+    expect(page.get_by_text(f"{len(run.tokens)} tokens · 16 maps")).to_be_visible(timeout=SLOW)
+    headers = page.get_by_role("rowheader")
+    expect(headers).to_have_text(["L1", "L2", "L3", "L4"])
+    kinds = [header.get_attribute("title") for header in headers.all()]
+    assert kinds == ["gated delta rule", "gated delta rule", "softmax", "gated delta rule"]
+    note = page.get_by_text("Rows need not sum to 1; colours end at the largest weight here.")
+    page.locator('button[data-layer="0"][data-head="1"]').click()
+    expect(note).to_be_visible()
+    page.get_by_role("application", name=re.compile("^Attention map")).focus()
+    page.keyboard.press("ArrowDown")
+    sign = "+" if run.trace["decoder.0.self"].weights(head=1)[0, 0, 0] > 0 else "−"
+    announcement = page.locator("[aria-live]").filter(has_text=re.compile(rf"looks at .*{re.escape(sign)}\d"))
+    expect(announcement).to_be_visible()
+    undefined = page.get_by_text("so entropy and shares of attention are not defined for it")
+    expect(undefined).to_be_visible()
+    page.locator('button[data-layer="2"][data-head="1"]').click()
+    expect(note).to_be_hidden()
+    expect(undefined).to_be_hidden()
+
+
+def test_a_picture_in_the_lab_and_the_way_to_the_vision_chapter(page: Page, lab_url: str, folders: Path) -> None:
+    page.goto(f"{lab_url}?ml-model=vit")
+    page.locator("input[type=file]").first.set_input_files(
+        {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}, timeout=SLOW
+    )
+    stage = page.get_by_role("application", name=re.compile("over the picture")).first
+    expect(stage).to_be_visible(timeout=SLOW)
+
+    # While a page is drawn again, what moved down stands in both places for a moment.
+    page.get_by_role("link", name=re.compile("vision chapter")).first.click()
+    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible(timeout=SLOW)
+    expect(page.get_by_text("Lab: vit")).to_be_visible()
+    page.get_by_text("Upload", exact=True).click()
+    page.locator("input[type=file]").set_input_files(
+        {"name": "quarters.png", "mimeType": "image/png", "buffer": PICTURE}
+    )
+    model = HubVision(load_hub(folders / "vit", device="cpu"))
+    found = model.classify_prepared(model.prepare(open_picture(PICTURE)))
+    percent = f"{100 * found.probabilities[found.label]:.1f}%"
+    expect(page.get_by_role("heading", name=f"Prediction: {found.label}, {percent}")).to_be_visible()
+
+    x, y = patch_place(stage, GRID, 1, 2)
+    stage.click(position={"x": x, "y": y})
+    page.mouse.move(0, 0)
+    note = page.locator("[data-part=sentenceNote]")
+    expect(note).to_contain_text("Pinned: row 2, column 3.")
+    page.wait_for_url(re.compile("pin=q7"))
+    page.locator('button[data-layer="1"][data-head="3"]').click()
+    weights = found.trace["encoder.1.self"].weights(head=3)[0, 1 + 4 + 2]
+    best = int(weights.argmax())
+    name = "[CLS]" if best == 0 else f"row {(best - 1) // 4 + 1}, column {(best - 1) % 4 + 1}"
+    expect(note).to_contain_text(f"looks most at {name}")
+    assert weight_in(note.inner_text().rstrip(". ")) == pytest.approx(float(weights[best]), abs=0.0051)
