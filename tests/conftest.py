@@ -48,7 +48,7 @@ _TESTS = Path(__file__).parent
 # models, servers that are stopped or stand behind a proxy, and what a browser checks in every chapter and on every page
 # of the site.
 _SLOW = tuple(
-    "attacks/ recipes/ test_contributing test_deployment test_documentation_site "
+    "attacks/ recipes/ test_deployment test_documentation "
     "test_packaging browser/chapters/ browser/test_static serving/http/test_proxy serving/process/test_processes "
     "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family "
     "viz_core/trace/test_compiled viz_core/trace/test_peer".split()

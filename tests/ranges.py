@@ -2,7 +2,7 @@
 
 `make test-ranges` runs a sample of tests with each version of transformers. ARGS names other versions, other tests, or
 both, as in `ARGS="torch==2.9.1 tests/viz_core"`; a build of torch for Linux has about 6 GB. A version is installed into
-a folder of its own, which comes before the environment on Python's path and is removed at the end.
+a folder of its own, which comes before the environment on Python's path and is removed at the end. Two run at a time.
 """
 
 import os
@@ -10,6 +10,7 @@ import subprocess
 import sys
 import tempfile
 import tomllib
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from packaging.requirements import Requirement
@@ -41,18 +42,23 @@ def allowed(package: str) -> Requirement:
 
 
 def run(version: str, tests: list[str]) -> int:
-    """Install a version into a folder and return the exit status of the tests with it."""
+    """Install a version into a folder and return the exit status of the tests with it, whose output comes whole."""
     (ROOT / "build").mkdir(exist_ok=True)
     with tempfile.TemporaryDirectory(dir=ROOT / "build") as folder:
         pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder]
         subprocess.run([*pip, version, *VERSIONS[version]], check=True)
-        environment = {**os.environ, "PYTHONPATH": folder}
         shown = (
             "import torch, transformers; print('transformers', transformers.__version__, 'torch', torch.__version__)"
         )
-        subprocess.run([sys.executable, "-c", shown], env=environment, check=True)
-        pytest = [sys.executable, "-m", "pytest", "-q", "-p", "tests.library_only", *tests]
-        return subprocess.run(pytest, cwd=ROOT, env=environment, check=False).returncode
+        pytest = ["-m", "pytest", "-q", "-p", "tests.library_only", "-p", "no:cacheprovider", *tests]
+        environment = {**os.environ, "PYTHONPATH": folder}
+        for arguments in (["-c", shown], pytest):
+            command = [sys.executable, *arguments]
+            ended = subprocess.run(command, cwd=ROOT, env=environment, text=True, capture_output=True, check=False)
+            print(ended.stdout, ended.stderr, sep="", flush=True)
+            if ended.returncode:
+                return ended.returncode
+    return 0
 
 
 if __name__ == "__main__":
@@ -62,4 +68,5 @@ if __name__ == "__main__":
     if unknown:
         sys.exit(f"expected versions of {', '.join(VERSIONS)}, got {', '.join(unknown)}")
     versions = versions or [each for each in VERSIONS if each.startswith("transformers==")]
-    sys.exit(max([run(version, tests) for version in versions]))
+    with ThreadPoolExecutor(max_workers=2) as threads:
+        sys.exit(max(threads.map(run, versions, [tests] * len(versions))))

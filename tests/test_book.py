@@ -17,15 +17,6 @@ from ui.widgets.predictions import read_prediction
 
 ROOT = Path(__file__).resolve().parents[1]
 
-# What the pages once left out of the sources: the sections of the chapters where it stands now.
-MISSING = {
-    "queries-keys-values": "motive top alt.diagram hard alt.identities",
-    "attention-pooling": "plane claim.shifted plane.turned consistent mathematics",
-    "scoring-functions": "look.output sentences toy.random toy claim.concatenation distances",
-    "bahdanau": "alt.plain-model alt.attention-model state book.output-shape book.mouille book.settings",
-    "transformer": "book.translations",
-    "multi-head": "toy book.shape look.ranges",
-}
 
 # Each row of the ground truth: words of it -> the cards that show it, "chapter: name", or where its number stands.
 TRUTH: dict[str, tuple[str, ...]] = {
@@ -90,12 +81,6 @@ def test_a_book_exercise_is_a_prediction_decided_by_an_experiment(number: str) -
     assert prediction.question.startswith(f"[{number.replace(', ', '.')}] ")  # readers are told whose question it is
     right = tuple(answer.mark == "x" for answer in prediction.answers)
     assert sum(right) == 1 if exercise.decide is None else right == exercise.decide()
-
-
-def test_what_was_missing_is_there() -> None:
-    for chapter, sections in MISSING.items():
-        words = load_words(chapter, "en")  # that a page shows them, tests/test_words.py knows
-        assert [name for name in sections.split() if not words.has(name)] == []
 
 
 def _card(place: str) -> Printed:

@@ -1,10 +1,23 @@
-"""Where attention is computed, and that modules do not change after they are built."""
+"""Where attention is computed, that modules do not change after they are built, and that tests check shapes."""
+
+from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
 from pathlib import Path
 
+import beartype
+import jaxtyping
+import pytest
+import torch
+from beartype.roar import BeartypeCallHintViolation
+from jaxtyping import Float
+from torch import Tensor
+
+from tests import shape_checks
 from tests.source_files import ROOT, sources, tree
+from viz_core.attention import masked_softmax
+from viz_core.trace import attention_weights
 
 
 def calls_the_kernel(node: ast.AST) -> bool:
@@ -82,36 +95,21 @@ def module_classes() -> dict[str, tuple[Path, ast.ClassDef]]:
 def assignments_to_self(node: ast.AST) -> Iterator[str]:
     """What is assigned, deleted or registered on self, or within something that self holds."""
     for inner in ast.walk(node):
-        targets: list[ast.expr] = []
-        if isinstance(inner, ast.Assign | ast.Delete):
-            targets = list(inner.targets)
-        elif isinstance(inner, ast.AugAssign | ast.AnnAssign | ast.For):
-            targets = [inner.target]
-        elif isinstance(inner, ast.With):
-            targets = [item.optional_vars for item in inner.items if item.optional_vars]
+        if isinstance(inner, ast.Attribute | ast.Subscript) and not isinstance(inner.ctx, ast.Load):
+            if belongs_to_self(inner):
+                yield ast.unparse(inner)
         elif isinstance(inner, ast.Call):
-            called = ast.unparse(inner.func)
-            first = ast.unparse(inner.args[0]) if inner.args else ""
+            called, first = ast.unparse(inner.func), ast.unparse(inner.args[0]) if inner.args else ""
             changes = {"self.register_buffer", "self.register_parameter", "self.add_module", "self.__setattr__"}
             if called in changes or (called in {"setattr", "object.__setattr__", "delattr"} and first == "self"):
                 yield ast.unparse(inner)
-        yield from (ast.unparse(place) for target in targets for place in places(target) if belongs_to_self(place))
 
 
-def places(target: ast.expr) -> Iterator[ast.expr]:
-    """a, b and c of "a, (b, *c) = ..."."""
-    if isinstance(target, ast.Tuple | ast.List):
-        for part in target.elts:
-            yield from places(part)
-    else:
-        yield target.value if isinstance(target, ast.Starred) else target
-
-
-def belongs_to_self(place: ast.expr) -> bool:
-    inside = False
-    while isinstance(place, ast.Attribute | ast.Subscript):
-        place, inside = place.value, True
-    return inside and ast.unparse(place) == "self"
+def belongs_to_self(place: ast.Attribute | ast.Subscript) -> bool:
+    inner: ast.expr = place
+    while isinstance(inner, ast.Attribute | ast.Subscript):
+        inner = inner.value
+    return isinstance(inner, ast.Name) and inner.id == "self"
 
 
 def test_no_module_changes_itself_after_init() -> None:
@@ -144,3 +142,26 @@ def test_pages_call_no_function_of_torch() -> None:
         if node.value.id in {"torch", "F"} and node.attr[:1].islower() and node.attr not in TORCH_TYPES
     }
     assert found == set()
+
+
+ROWS, COLUMNS = torch.zeros(2, 3), torch.zeros(3, 2)
+
+
+@shape_checks.jaxtyped(typechecker=beartype.beartype)
+def first_of(one: Float[Tensor, "rows columns"], other: Float[Tensor, "rows columns"]) -> Float[Tensor, " rows"]:
+    return one[:, 0] if one.any() else one[0]
+
+
+def test_sizes_of_one_name_are_the_same() -> None:
+    assert first_of(ROWS + 1, ROWS).shape == (2,)
+    for wrong in (COLUMNS, "text", ROWS):  # of these, three columns are not two rows
+        with pytest.raises(BeartypeCallHintViolation):
+            first_of(ROWS, wrong)
+
+
+def test_the_library_is_checked_at_every_door() -> None:
+    with pytest.raises(TypeError):
+        masked_softmax(ROWS)  # scores have three dimensions
+    with pytest.raises(TypeError):
+        attention_weights("queries", ROWS)
+    assert not jaxtyping.config.jaxtyping_disable

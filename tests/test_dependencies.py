@@ -137,18 +137,3 @@ def test_a_folder_is_converted(
     assert f"attention-atlas open {out}" in shown
     with pytest.raises(SystemExit, match="is in out already: nothing was written"):
         main()
-    sys.argv.append("--overwrite")
-    main()
-    sys.argv.append("--fast")
-    with pytest.raises(SystemExit):
-        main()
-    assert "expected at most a folder" in capsys.readouterr().err
-
-
-def test_an_unknown_word_names_the_commands(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.setattr(sys, "argv", ["attention-atlas", "opne", str(tmp_path)])
-    with pytest.raises(SystemExit):
-        main()
-    assert "expected the command open or convert" in capsys.readouterr().err

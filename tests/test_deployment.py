@@ -48,22 +48,18 @@ def test_the_image_copies_what_its_context_holds() -> None:
 
 
 def test_ports_probes_and_replicas_agree() -> None:
-    port = re.search(r"STREAMLIT_SERVER_PORT=(\d+)", FINAL)
-    exposed = re.search(r"EXPOSE (\d+)", FINAL)
-    assert port
-    assert exposed
-    assert port[1] == exposed[1]
+    (port,) = re.findall(r"STREAMLIT_SERVER_PORT=(\d+)", FINAL)
+    assert re.findall(r"EXPOSE (\d+)", FINAL) == [port]
     pod = container()
     assert {pod[f"{name}Probe"]["httpGet"]["path"] for name in ("startup", "liveness")} == {"/healthz"}
     assert pod["readinessProbe"]["httpGet"]["path"] == "/readyz"
     assert f":{pod['livenessProbe']['httpGet']['port']}" in environment_of_a_pod()["ATLAS_METRICS"]
-    assert str(pod["ports"][0]["containerPort"]) == port[1]
+    assert str(pod["ports"][0]["containerPort"]) == port
     services = compose()["services"]
     proxy = (DEPLOY / "haproxy.cfg").read_text(encoding="utf-8")
-    places = re.search(r"server-template atlas (\d+) atlas:(\d+)", proxy)
-    assert places
-    assert places[2] == port[1]
-    assert services["atlas"]["deploy"]["replicas"] <= int(places[1])
+    ((places, target),) = re.findall(r"server-template atlas (\d+) atlas:(\d+)", proxy)
+    assert target == port
+    assert services["atlas"]["deploy"]["replicas"] <= int(places)
     assert "GET /readyz" in proxy
 
 
@@ -93,11 +89,9 @@ def limits() -> dict[str, int]:
 
 @pytest.mark.attack("deployment")
 def test_images_are_named_by_digest() -> None:
-    bases = re.findall(r"^FROM (\S+)", DOCKERFILE, re.M)
     others = [service["image"] for service in compose()["services"].values() if "build" not in service]
-    for image in (*bases, *others, container()["image"]):
+    for image in (*re.findall(r"^FROM (\S+)", DOCKERFILE, re.M), *others, container()["image"]):
         assert re.search(r"@sha256:[0-9a-f]{64}$", image), image
-    assert len(set(bases)) == 1
 
 
 @pytest.mark.attack("deployment")

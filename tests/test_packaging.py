@@ -6,9 +6,7 @@ import socket
 import subprocess
 import sys
 import sysconfig
-import time
 import tomllib
-import urllib.request
 import venv
 import zipfile
 from pathlib import Path
@@ -16,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from attention_atlas.__main__ import main
+from benchmarks.serving import free_port, wait_until_healthy
 from viz_core.runtime.packages import require
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -49,13 +48,6 @@ def pip(*arguments: str) -> None:
     assert run.returncode == 0, run.stderr
 
 
-def import_from(programs: Path, folder: Path, program: str) -> list[str]:
-    """What a program prints, run from a folder that is not a checkout."""
-    run = subprocess.run([programs / "python", "-c", program], cwd=folder, capture_output=True, text=True)
-    assert run.returncode == 0, run.stderr
-    return run.stdout.splitlines()
-
-
 def test_the_wheel_carries_the_house_and_nothing_loose(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     assert {name.split("/")[0].split("-")[0] for name in names} == {"viz_core", "attention_atlas"}
@@ -66,23 +58,6 @@ def test_the_wheel_carries_the_house_and_nothing_loose(wheel: Path) -> None:
     expected |= {f"viz_core/{name}" for name in tracked if name.startswith("assets/") and "/readme/" not in name}
     assert {name for name in names if ".dist-info/" not in name} >= expected
     assert not [name for name in names if "__pycache__" in name or name.startswith("tests/")]
-
-
-def test_one_setting_gives_the_addresses_of_the_project(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wheel: Path
-) -> None:
-    assert "Project-URL" not in metadata_of(wheel)
-    monkeypatch.setenv("ATLAS_REPOSITORY", "https://example.org/atlas/")
-    pip("wheel", "--no-deps", "--no-build-isolation", "--wheel-dir", str(tmp_path), str(ROOT))
-    found = metadata_of(next(tmp_path.glob("*.whl")))
-    assert "Project-URL: Source, https://example.org/atlas\n" in found
-    assert "Project-URL: Issues, https://example.org/atlas/issues\n" in found
-
-
-def metadata_of(wheel: Path) -> str:
-    archive = zipfile.ZipFile(wheel)
-    (name,) = (name for name in archive.namelist() if name.endswith(".dist-info/METADATA"))
-    return archive.read(name).decode()
 
 
 def test_every_asset_has_a_licence() -> None:
@@ -112,14 +87,7 @@ def test_library_and_app_work_from_another_folder(installed: Path, tmp_path: Pat
     program = """
 import viz_core
 assert "site-packages" in viz_core.__file__
-translation = viz_core.load("transformer-en-fr", device="cpu").translate("He is calm.")
-print(translation.text)
-print(float((translation.trace["decoder.2.cross"].weights().sum(dim=-1) - 1).abs().max()) < 1e-5)
-import torch
-queries = torch.randn(1, 2, 3, 4)
-with viz_core.record() as trace:
-    viz_core.attend(queries, queries, queries)
-print(*trace.sites, tuple(trace["attention.0"].weights().shape))
+print(viz_core.load("transformer-en-fr", device="cpu").translate("He is calm.").text)
 print(*sorted(card.name for card in viz_core.available()))
 
 import sys
@@ -130,26 +98,22 @@ home = AppTest.from_file(str(app_path().parent / "ui" / "app" / "main.py"), defa
 from ui.chapter.contents import ROOT, all_pages
 print(len(home.exception), len(home.header) > 1, ROOT == app_path().parent, len(all_pages()))
 """
-    text, exact, recorded, models, app = import_from(installed, tmp_path, program)
+    run = subprocess.run([installed / "python", "-c", program], cwd=tmp_path, capture_output=True, text=True)
+    assert run.returncode == 0, run.stderr
+    text, models, app = run.stdout.splitlines()
     assert text == "Il est calme."
-    assert exact == "True"
-    assert recorded == "attention.0 (1, 2, 3, 3)"
     assert models.split() == sorted(path.parent.name for path in (ROOT / "assets/checkpoints").glob("*/config.json"))
     assert app == f"0 True True {len(list((ROOT / 'pages').glob('*/page.py')))}"
 
 
 def test_the_command_starts_the_app(installed: Path, tmp_path: Path) -> None:
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    options = ["--server.port", str(port), "--server.headless", "true"]
+    port, log = free_port(), tmp_path / "log"
+    command = [installed / "attention-atlas", "--server.port", str(port), "--server.headless", "true"]
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
-    with (tmp_path / "log").open("w") as log:
-        server = subprocess.Popen(
-            [installed / "attention-atlas", *options], cwd=tmp_path, env=environment, stdout=log, stderr=log
-        )
+    with log.open("w") as output:
+        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=output, stderr=output)
     try:
-        assert answer(f"http://localhost:{port}/_stcore/health", server) == "ok", (tmp_path / "log").read_text()
+        wait_until_healthy(f"http://localhost:{port}", server, log)
         with socket.socket() as outside:  # an address of this machine that is not localhost's own
             outside.settimeout(5)
             assert outside.connect_ex(("127.0.0.2", port)) != 0, "heard beyond what `make run` hears"
@@ -170,16 +134,3 @@ def test_without_the_extra_the_command_says_what_to_install(monkeypatch: pytest.
     require.cache_clear()
     with pytest.raises(SystemExit, match=r"nowhere-to-be-found .*pip install 'attention-atlas\[app\]'"):
         main()
-
-
-def answer(address: str, server: subprocess.Popen[bytes]) -> str:
-    """What the server says once it is up; nothing if it ends, or takes too long."""
-    for _ in range(150):
-        if server.poll() is not None:
-            break
-        try:
-            with urllib.request.urlopen(address, timeout=5) as response:
-                return response.read().decode()
-        except OSError:
-            time.sleep(0.2)
-    return ""

@@ -1,15 +1,20 @@
-"""Who imports whom, which undocumented names are used where, and that every cache has a bound."""
+"""Who imports whom, which undocumented names are used where, that caches have bounds and benchmarks their parts."""
 
 import ast
+import importlib
+import inspect
 import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from benchmarks import __main__ as command
+from benchmarks import report
+from benchmarks.report import Row
 from tests.source_files import PACKAGES, ROOT, imports, offenders, sources, tree
 
 MODULES = {*PACKAGES, "app", "hosted"}
@@ -32,19 +37,9 @@ def test_no_import_in_ui_goes_up() -> None:
 
 
 def test_streamlit_is_known_to_pages_and_what_they_share() -> None:
-    for folder, libraries in {"viz_core": ("streamlit", "plotly"), "serving": ("streamlit",)}.items():
-        assert len(sources(folder)) > 20
-        assert offenders(folder, *libraries) == []
-
-
-def test_the_library_has_nothing_loose_on_its_top_level() -> None:
-    assert {path.name for path in (ROOT / "viz_core").glob("*.py")} == {"__init__.py"}
+    libraries = {"viz_core": ("streamlit", "plotly"), "serving": ("streamlit",), "recipes": ("plotly", "viz_core.view")}
+    assert [offenders(folder, *names) for folder, names in libraries.items()] == [[], [], []]
     assert not list((ROOT / "pages").glob("*.*")), "with no file in pages/, Streamlit's older page discovery is blind"
-
-
-def test_training_draws_nothing() -> None:
-    assert sources("recipes")
-    assert offenders("recipes", "streamlit", "plotly", "viz_core.view") == []
 
 
 def test_the_trace_imports_nothing_above_it() -> None:
@@ -112,31 +107,6 @@ def test_no_circle_of_folders() -> None:
             if path != ROOT / "viz_core" / "__init__.py":
                 needs.setdefault(here, set()).update(found - {here, "viz_core", ""})
     assert circles(needs) == set()
-
-
-def test_no_circle_of_files() -> None:
-    """Including imports inside functions and of types."""
-    files = {
-        ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__"): path
-        for package in PACKAGES
-        for path in sources(package)
-    }
-    needs = {module: files_needed(path, files.keys()) - {module, "viz_core"} for module, path in files.items()}
-    needs["viz_core"] = set()
-    assert circles(needs) == set()
-
-
-def files_needed(path: Path, files: Set[str]) -> set[str]:
-    """The modules of these that a file imports; of a package it takes submodules from, the submodules."""
-    found = set()
-    for node in ast.walk(tree(path)):
-        if isinstance(node, ast.Import):
-            found |= {alias.name for alias in node.names}
-        elif isinstance(node, ast.ImportFrom):
-            assert node.module, "imports are absolute"
-            whole = (f"{node.module}.{alias.name}" for alias in node.names)
-            found |= {name if name in files else node.module for name in whole}
-    return found & files
 
 
 def test_the_hub_is_for_the_model_lab() -> None:
@@ -265,3 +235,21 @@ def test_a_cache_with_a_key_is_bounded() -> None:
 def test_a_host_bounds_the_bytes_of_what_streamlit_keeps() -> None:
     hosted = tomllib.loads((ROOT / ".streamlit" / "hosted.toml").read_text(encoding="utf-8"))
     assert hosted["server"]["maxCacheDataSize"] == "64mb"
+
+
+@pytest.mark.parametrize("name", command.PARTS)
+def test_every_part_can_be_measured_and_tried_out(name: str) -> None:
+    module = importlib.import_module(f"benchmarks.{name}")
+    assert set(module.QUICK) <= set(inspect.signature(module.measure).parameters)
+
+
+def test_a_target_counts_in_units_or_in_the_peers_and_what_has_no_number_missed_it() -> None:
+    some, none = (2.0,), ()
+    rows = {
+        "| look | 2 s (1 to 4) |  |  |  |  |": Row("look", "s", (1.0, 2.0, 4.0)),
+        "| look | 2 s |  |  | <= 1 s | NO |": Row("look", "s", (2.0,), target=1),
+        "| look | 2 s | it: 1,234 s | 617 | <= 1.5 x it | yes |": Row("look", "s", some, "it", (1234.0,), 1.5, True),
+        "| look | too long | it: 2 s |  | <= 1 x it | NO |": Row("look", "s", none, "it", some, 1, True, "too long"),
+        "| look | 2 s | it: 16 GB |  | <= 1 x it | NO |": Row("look", "s", some, "it", none, 1, True, "16 GB"),
+    }
+    assert report.table(list(rows.values())).splitlines()[2:] == list(rows)

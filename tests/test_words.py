@@ -17,12 +17,10 @@ from viz_core.hub.kinds import KINDS
 from viz_core.maps.register import MEASURES
 from viz_core.positional import SCHEMES
 from viz_core.pretrained import available
-from viz_core.runtime.assets import AssetError
 from viz_core.view.components import WORD_NAMES
 
 ROOT = Path(__file__).resolve().parents[1]
 FILES = sorted(path.stem for path in (TEXT / ENGLISH).glob("*.md"))
-CHAPTERS = sorted(path.parent.name.replace("_", "-") for path in (ROOT / "pages").glob("*/page.py"))
 OTHERS = [name for name in languages() if name != ENGLISH]
 VIEW = "attention-view"
 BUDGET = 32_800
@@ -102,32 +100,6 @@ def test_plural_forms_have_their_number(language: str) -> None:
 
 
 @all_languages
-def test_files_have_names_in_ascii(language: str) -> None:
-    """Of the attention view by its words, of a chapter by its title, where that can be written so."""
-    for name, text in load_words(VIEW, language).sections.items():
-        assert not name.startswith("stem") or re.fullmatch(r"([a-z]+|\{[a-z]+\})(-([a-z]+|\{[a-z]+\}))*", text), name
-    stems = [load_words(chapter, language).stem for chapter in CHAPTERS]
-    assert all(re.fullmatch(r"[a-z0-9]+(-[a-z0-9]+)*", stem) for stem in stems)
-    assert len(set(stems)) == len(stems)
-
-
-@pytest.mark.parametrize(
-    ("chapter", "language", "stem", "part"),
-    [
-        ("sinusoidal-encoding", "pt-BR", "codificacao-senoidal", None),
-        ("vision-transformer", "zh-TW", "vision-transformer", None),
-        ("transformer", "pt-BR", "o-transformer", "o-transformer.palavras"),
-        ("transformer", "zh-TW", "transformer", "transformer.words"),
-        ("transformer", "en", "transformer", "transformer.words"),
-    ],
-)
-def test_a_file_is_called_as_its_chapter_is(chapter: str, language: str, stem: str, part: str | None) -> None:
-    words = load_words(chapter, language)
-    assert words.stem == stem
-    assert part is None or words.stem_of_part("download-table.words", "words") == part
-
-
-@all_languages
 def test_entries_of_registers_have_their_words(language: str) -> None:
     names = {
         VIEW: [*WORD_NAMES, "bad_link", *(f"{part}_{name}" for name in MEASURES for part in ("measure", "about"))],
@@ -157,11 +129,6 @@ def test_the_pages_keep_to_their_budget_of_words() -> None:
     files = (path.read_text(encoding="utf-8") for path in (TEXT / ENGLISH).glob("*.md"))
     lines = (line for text in files for line in text.splitlines() if not line.startswith("#"))
     assert sum(len(line.split()) for line in lines) <= BUDGET
-
-
-def test_a_missing_section_names_its_file() -> None:
-    with pytest.raises(AssetError, match="home.md has no section 'nothing'"):
-        load_words("home", ENGLISH)("nothing")
 
 
 def test_only_given_keys_are_filled_so_formulas_keep_their_braces() -> None:
