@@ -72,11 +72,11 @@ test-ranges: $(VENV)/.dev
 
 # Compare attention and atom maps with those of rxnmapper: for every week, not every change (requirements-chemistry.txt).
 test-chemistry: $(VENV)/.chemistry
-	OMP_NUM_THREADS=1 $(BIN)/pytest tests/viz_core/hub/test_rxnmapper.py
+	OMP_NUM_THREADS=1 $(BIN)/pytest tests/viz_core/hub/test_kinds.py -k "smiles or package"
 
 # Shrink and run every family of transformers, and write docs/architectures.md: nightly, about ten minutes.
 families: $(VENV)/.dev
-	OMP_NUM_THREADS=1 $(BIN)/python -m tests.viz_core.hub.family_table $(ARGS)
+	OMP_NUM_THREADS=1 $(BIN)/python -m tests.viz_core.hub.test_family_table $(ARGS)
 
 # Write the documentation site to build/docs; `python -m http.server -d build/docs` shows it.
 docs: $(VENV)/.dev

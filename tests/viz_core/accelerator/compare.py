@@ -21,46 +21,26 @@ if DEVICE == "standin":
 
     register()
 
+import viz_core.attention as layers  # noqa: E402
 import viz_core.runtime.device  # noqa: E402  after the device is registered, which replaces inference_mode
+import viz_core.trace as own  # noqa: E402
 from benchmarks.view_bytes import decode_view  # noqa: E402
 from tests.viz_core.hub.families import IN_MEMORY, in_memory, inputs_of, output_of  # noqa: E402
 from tests.viz_core.positional.test_register import SIZES, Layer  # noqa: E402
-from viz_core.attention import (  # noqa: E402
-    AdditiveAttention,
-    DotProductAttention,
-    MultiHeadAttention,
-    gaussian,
-    masked_softmax,
-    nadaraya_watson,
-)
-from viz_core.attention.scores import FUNCTIONS  # noqa: E402
 from viz_core.attention.scores.function import ScoreWidths  # noqa: E402
+from viz_core.attention.scores import FUNCTIONS  # noqa: E402
 from viz_core.circuits import attribution_patch, direction_tokens, ov_circuit, patch_sweep, path_patch, qk_circuit  # noqa: E402
 from viz_core.hub import instrument, load_hub  # noqa: E402
+from viz_core.pretrained.samples import drawn_picture  # noqa: E402
 from viz_core.maps.contributions import contribution_norms, contribution_sum  # noqa: E402
 from viz_core.maps.fingerprints import measure_layer  # noqa: E402
 from viz_core.models import Seq2SeqAttentionDecoder, Seq2SeqEncoder, TransformerDecoder, TransformerEncoder, ViT  # noqa: E402
 from viz_core.positional import SCHEMES  # noqa: E402
 from viz_core.pretrained import available, load  # noqa: E402
-from viz_core.pretrained.samples import drawn_picture  # noqa: E402
 from viz_core.runtime.assets import ASSETS  # noqa: E402
 from viz_core.tasks.generating import TASKS  # noqa: E402
 from viz_core.tasks.model import POSITIONS, Shape, TaskTransformer  # noqa: E402
-from viz_core.trace import (  # noqa: E402
-    gate,
-    head_outputs,
-    intervene,
-    knock_out,
-    mean,
-    mean_outputs,
-    off,
-    patch,
-    pattern,
-    record,
-    sharpen,
-    uniform,
-    window,
-)
+from viz_core.trace import intervene, off, record  # noqa: E402
 from viz_core.view import view  # noqa: E402
 from viz_core.view.components import view_words  # noqa: E402
 from viz_core.view.payload import View, encode_view  # noqa: E402
@@ -68,17 +48,6 @@ from viz_core.view.state import ViewState  # noqa: E402
 
 ATOL = 2e-5 if DEVICE == "standin" else 5e-4
 Result = dict[str, Any]
-Case = Callable[[str], Result]
-CASES_BY_NAME: dict[str, Case] = {}
-SENTENCE = "the letter was on the table ."
-
-
-def case(name: str) -> Callable[[Case], Case]:
-    def add(function: Case) -> Case:
-        CASES_BY_NAME[name] = function
-        return function
-
-    return add
 
 
 def seeded(make: Callable[[], Any], device: str) -> Any:
@@ -91,81 +60,72 @@ def normal(*shape: int, device: str) -> Tensor:
     return torch.randn(*shape, generator=torch.Generator().manual_seed(1)).to(device)
 
 
-def maps_of(trace: Any) -> Result:
-    return {f"map {site} {i}": call.weights() for i, (site, call) in enumerate(zip(trace.sites, trace, strict=True))}
+def words(device: str) -> tuple[Tensor, Tensor]:
+    ids = torch.randint(0, 9, (2, 6), generator=torch.Generator().manual_seed(2))
+    return ids.to(device), torch.tensor([4, 6]).to(device)
 
 
-def shipped(name: str) -> Case:
-    def run(device: str) -> Result:
-        model = load(name, device)
-        if hasattr(model, "classify"):
-            found = model.classify(drawn_picture("airplane"))
-            return {"label": found.label, "probabilities": found.probabilities, **maps_of(found.trace)}
-        found = model.translate("He is calm.", beam=2)
-        edits = {found.trace.sites[-1]: off(0)} if name.startswith("transformer") else {}
-        with intervene(edits):
-            edited = model.translate("I lost.")
-        return {"text": found.text, "edited": edited.text, **maps_of(found.trace)}
-
-    return run
+def maps_of(trace: Any, name: str = "") -> Result:
+    pairs = zip(trace.sites, trace, strict=True)
+    return {f"{name} map {site} {i}": call.weights() for i, (site, call) in enumerate(pairs)}
 
 
-for card in available():
-    CASES_BY_NAME[f"shipped {card.name}"] = shipped(card.name)
+def shipped(name: str, device: str) -> Result:
+    model = load(name, device)
+    if hasattr(model, "classify"):
+        found = model.classify(drawn_picture("airplane"))
+        return {"label": found.label, "probabilities": found.probabilities, **maps_of(found.trace)}
+    found = model.translate("He is calm.", beam=2)
+    edits = {found.trace.sites[-1]: off(0)} if name.startswith("transformer") else {}
+    with intervene(edits):
+        edited = model.translate("I lost.")
+    return {"text": found.text, "edited": edited.text, **maps_of(found.trace)}
 
 
-def hub(name: str) -> Case:
-    def run(device: str) -> Result:
-        found = load_hub(ASSETS / "hub" / name, device=device).run(text=SENTENCE)
-        return {"tokens": [token.label for token in found.tokens], **maps_of(found.trace)}
-
-    return run
+def hub(name: str, device: str) -> Result:
+    found = load_hub(ASSETS / "hub" / name, device=device).run(text="the letter was on the table .")
+    return {"tokens": [token.label for token in found.tokens], **maps_of(found.trace)}
 
 
-for path in sorted((ASSETS / "hub").iterdir()):
-    CASES_BY_NAME[f"hub {path.name}"] = hub(path.name)
+def family(name: str, device: str) -> Result:
+    model = seeded(lambda: in_memory(name), device)
+    instrument(model)
+    inputs = {key: value.to(device) for key, value in inputs_of(model).items()}
+    with torch.no_grad(), record(values=True) as trace:
+        output = output_of(model(**inputs))
+    measured = {site: measure_layer(trace[site]).fingerprints for site in trace.sites if site.endswith(".self")}
+    return {"output": output, "measures": measured, **maps_of(trace)}
 
 
-def family(name: str) -> Case:
-    def run(device: str) -> Result:
-        model = seeded(lambda: in_memory(name), device)
-        instrument(model)
-        inputs = {key: value.to(device) for key, value in inputs_of(model).items()}
-        with torch.no_grad(), record(values=True) as trace:
-            output = output_of(model(**inputs))
-        measured = {site: measure_layer(trace[site]).fingerprints for site in trace.sites if site.endswith(".self")}
-        return {"output": output, "measures": measured, **maps_of(trace)}
-
-    return run
+def positions(entry: Any, device: str) -> Result:
+    layer = seeded(lambda: Layer(entry, SIZES["shared"]), device)
+    X = normal(2, SIZES["shared"].num_tokens, SIZES["shared"].num_hiddens, device=device)
+    with record() as trace:
+        output = layer(X, torch.tensor([3, 6]).to(device))
+    return {"output": output, **maps_of(trace)}
 
 
-for each in IN_MEMORY:
-    CASES_BY_NAME[f"family {each}"] = family(each)
-
-
-@case("attention layers")
-def _(device: str) -> Result:
+def attention_layers(device: str) -> Result:
     Q, K = normal(2, 3, 8, device=device), normal(2, 5, 8, device=device)
     lengths = torch.tensor([2, 5]).to(device)
-    found: Result = {"masked softmax": masked_softmax(normal(2, 3, 5, device=device), lengths)}
-    layers = {
-        "dot": lambda: DotProductAttention(0.0),
-        "additive": lambda: AdditiveAttention(8, 8, 4, 0.0),
-        "heads": lambda: MultiHeadAttention(8, 2, 0.0),
+    found: Result = {"masked softmax": layers.masked_softmax(normal(2, 3, 5, device=device), lengths)}
+    modules: dict[str, Callable[[], nn.Module]] = {
+        "dot": lambda: layers.DotProductAttention(0.0),
+        "additive": lambda: layers.AdditiveAttention(8, 8, 4, 0.0),
+        "heads": lambda: layers.MultiHeadAttention(8, 2, 0.0),
     }
-    for name, make in layers.items():
+    for name, make in modules.items():
         with record() as trace:
             found[name] = seeded(make, device)(Q, K, K, lengths)
-        found |= {f"{name} {key}": value for key, value in maps_of(trace).items()}
+        found |= maps_of(trace, name)
     x = torch.linspace(0, 5, 9).to(device)
-    found["pooling"], found["pooling weights"] = nadaraya_watson(x, x.sin(), x + 0.1, gaussian(0.5))
-    return found
+    found["pooling"], found["pooling weights"] = layers.nadaraya_watson(x, x.sin(), x + 0.1, layers.gaussian(0.5))
+    learned = {f.name: f.make(ScoreWidths(8, 8, 4), 0).to(device) for f in FUNCTIONS}
+    return found | {f.name: f.scores(learned[f.name], Q, K) for f in FUNCTIONS}
 
 
-@case("architectures")
-def _(device: str) -> Result:
-    source, target = torch.randint(0, 9, (2, 6), generator=torch.Generator().manual_seed(2)).to(device), None
-    lengths = torch.tensor([4, 6]).to(device)
+def architectures(device: str) -> Result:
+    source, lengths = words(device)
     encoder = seeded(lambda: TransformerEncoder(9, 8, 16, 2, 2, 0.0), device)
     decoder = seeded(lambda: TransformerDecoder(9, 8, 16, 2, 2, 0.0), device)
     with record(values=True) as trace:
@@ -177,94 +137,68 @@ def _(device: str) -> Result:
     return {"transformer": target, "seq2seq": written, "vit": vit, **maps_of(trace)}
 
 
-@case("edits, contributions, views")
-def _(device: str) -> Result:
-    source = torch.randint(0, 9, (2, 6), generator=torch.Generator().manual_seed(2)).to(device)
-    lengths, site = torch.tensor([4, 6]).to(device), "encoder.1.self"
+def edits_contributions_views(device: str) -> Result:
+    (source, lengths), site = words(device), "encoder.1.self"
     encoder = seeded(lambda: TransformerEncoder(9, 8, 16, 2, 2, 0.0), device)
     with record(values=True) as trace:
         encoder(source, lengths)
     call, W_o = trace[site], encoder.blks[1].attention.W_o
-    found: Result = {
-        "norms": contribution_norms(call, W_o),
-        "sum": contribution_sum(call, W_o),
-        "heads": head_outputs(call),
-        "overview": call.overview(4),
-        "view": decode_view(encode_view(View(list(view(trace).groups), view_words()), ViewState("0-self", 0, 0))).parts,
-    }
+    encoded = encode_view(View(list(view(trace).groups), view_words()), ViewState("0-self", 0, 0))
+    found: Result = {"norms": contribution_norms(call, W_o), "sum": contribution_sum(call, W_o)}
+    found |= {"heads": own.head_outputs(call), "overview": call.overview(4), "view": decode_view(encoded).parts}
     edits = {
         "off": off(0),
-        "gate": gate([0, 1], torch.tensor([0.5, 2.0]).to(device)),
-        "mean": mean(1, mean_outputs(call)),
-        "uniform": uniform(None),
-        "sharpen": sharpen(0, 0.5),
-        "first": pattern(None, "first"),
-        "knock out": knock_out(1, key=0),
-        "window": window(None, 2, first=1),
-        "patch": patch(0, call),
-        "patch some": patch(1, call, "output", queries=slice(0, 2)),
+        "gate": own.gate([0, 1], torch.tensor([0.5, 2.0]).to(device)),
+        "mean": own.mean(1, own.mean_outputs(call)),
+        "uniform": own.uniform(None),
+        "sharpen": own.sharpen(0, 0.5),
+        "first": own.pattern(None, "first"),
+        "knock out": own.knock_out(1, key=0),
+        "window": own.window(None, 2, first=1),
+        "patch": own.patch(0, call),
+        "patch some": own.patch(1, call, "output", queries=slice(0, 2)),
     }
     for name, edit in edits.items():
         with intervene({site: edit}), record() as edited:
             found[name] = encoder(source, lengths)
-        found |= {f"{name} {key}": value for key, value in maps_of(edited).items()}
+        found |= maps_of(edited, name)
     return found
 
 
-@case("circuits")
-def _(device: str) -> Result:
+def circuits(device: str) -> Result:
     model = seeded(lambda: in_memory("gpt2"), device)
     instrument(model)
     ids = torch.tensor([[5, 6, 7, 8]])
     clean, corrupted = ({"input_ids": each.to(device)} for each in (ids, ids.roll(1)))
     runs = model, clean, corrupted, lambda logits: logits[0, -1, 3] - logits[0, -1, 4]
-    found: Result = {
-        "sweep": patch_sweep(*runs),
-        "estimate": attribution_patch(*runs).grid,
-        "path": path_patch(*runs, ("decoder.0.self", 1), ("decoder.1.self", 0)),
-    }
+    found: Result = {"sweep": patch_sweep(*runs), "estimate": attribution_patch(*runs).grid}
+    found["path"] = path_patch(*runs, ("decoder.0.self", 1), ("decoder.1.self", 0))
     for make in (ov_circuit, qk_circuit):
         circuit = make(model, "decoder.1.self", 1)
-        found |= {
-            circuit.kind: circuit.left @ circuit.right,
-            f"{circuit.kind} tokens": direction_tokens(model, circuit, 0),
-        }
+        found[circuit.kind] = circuit.left @ circuit.right
+        found[f"{circuit.kind} tokens"] = direction_tokens(model, circuit, 0)
     return found
 
 
-def scheme(entry: Any) -> Case:
-    def run(device: str) -> Result:
-        layer = seeded(lambda: Layer(entry, SIZES["shared"]), device)
-        X = normal(2, SIZES["shared"].num_tokens, SIZES["shared"].num_hiddens, device=device)
-        with record() as trace:
-            output = layer(X, torch.tensor([3, 6]).to(device))
-        return {"output": output, **maps_of(trace)}
-
-    return run
-
-
-for entry in SCHEMES:
-    CASES_BY_NAME[f"positions {entry.name}"] = scheme(entry)
-
-
-@case("scoring functions")
-def _(device: str) -> Result:
-    Q, K = normal(2, 3, 8, device=device), normal(2, 5, 8, device=device)
-    learned = {f.name: f.make(ScoreWidths(8, 8, 4), 0).to(device) for f in FUNCTIONS}
-    return {f.name: f.scores(learned[f.name], Q, K) for f in FUNCTIONS}
-
-
-@case("learning tasks")
-def _(device: str) -> Result:
-    """Each task with one way to tell places."""
+def learning_tasks(device: str) -> Result:
     found: Result = {}
-    for (name, task), positions in zip(TASKS.items(), cycle(POSITIONS), strict=False):
+    for (name, task), places in zip(TASKS.items(), cycle(POSITIONS), strict=False):
         examples = task.draw(torch.Generator().manual_seed(3), 4, task.shortest + 1)
-        model = seeded(partial(TaskTransformer, len(task.tokens), Shape(positions=positions)), device)
+        model = seeded(partial(TaskTransformer, len(task.tokens), Shape(positions=places)), device)
         scores, right = model.predictions(*(part.to(device) for part in examples))
         nn.functional.cross_entropy(scores, right).backward()
         found |= {name: scores, f"{name} gradient": next(model.parameters()).grad}
     return found
+
+
+CASES_BY_NAME: dict[str, Callable[[str], Result]] = {
+    **{f"shipped {card.name}": partial(shipped, card.name) for card in available()},
+    **{f"hub {path.name}": partial(hub, path.name) for path in sorted((ASSETS / "hub").iterdir())},
+    **{f"family {name}": partial(family, name) for name in IN_MEMORY},
+    **{f"positions {entry.name}": partial(positions, entry) for entry in SCHEMES},
+    **{each.__name__: each for each in (attention_layers, architectures, edits_contributions_views, circuits)},
+    "learning_tasks": learning_tasks,
+}
 
 
 def differences(expected: Any, found: Any, name: str = "") -> Iterator[str]:

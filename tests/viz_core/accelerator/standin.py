@@ -16,14 +16,8 @@ from torch.utils._pytree import tree_flatten, tree_map, tree_unflatten
 
 NAME = "standin"
 # Between devices, and with the lengths of packed sequences, which are on the CPU for every device.
-_TAKES_BOTH = {
-    "aten::_to_copy",
-    "aten::copy_",
-    "aten::to",
-    "aten::_copy_from",
-    "aten::_pack_padded_sequence",
-    "aten::_pad_packed_sequence",
-}
+_TAKES_BOTH = {"aten::_to_copy", "aten::copy_", "aten::to", "aten::_copy_from"}
+_TAKES_BOTH |= {"aten::_pack_padded_sequence", "aten::_pad_packed_sequence"}
 
 
 class MixedDevicesError(RuntimeError):
@@ -31,21 +25,13 @@ class MixedDevicesError(RuntimeError):
 
 
 class StandinTensor(torch.Tensor):
-    """A tensor on the device; `numbers` holds its numbers."""
-
     numbers: torch.Tensor
 
     @staticmethod
     def __new__(cls, numbers: torch.Tensor) -> "StandinTensor":
-        made = torch.Tensor._make_wrapper_subclass(  # type: ignore[attr-defined]
-            cls,
-            numbers.size(),
-            strides=numbers.stride(),
-            storage_offset=numbers.storage_offset(),
-            dtype=numbers.dtype,
-            device=f"{NAME}:0",
-            requires_grad=False,
-        )
+        own = {"strides": numbers.stride(), "storage_offset": numbers.storage_offset(), "dtype": numbers.dtype}
+        make: Any = torch.Tensor._make_wrapper_subclass  # type: ignore[attr-defined]
+        made = make(cls, numbers.size(), **own, device=f"{NAME}:0", requires_grad=False)
         made.numbers = numbers
         return made
 
@@ -58,9 +44,6 @@ class StandinTensor(torch.Tensor):
         if isinstance(self, torch.nn.Parameter):
             copied = torch.nn.Parameter(copied, self.requires_grad)
         return memo.setdefault(id(self), copied)
-
-    def __repr__(self, **_: Any) -> str:  # type: ignore[override]
-        return f"StandinTensor({self.numbers!r})"
 
     def __getitem__(self, index: Any) -> Any:
         return super().__getitem__(indices_on_device(index, self.device))
@@ -104,28 +87,18 @@ def _run(func: Any, args: Any, kwargs: dict[str, Any]) -> Any:
                 raise MixedDevicesError(f"{name}: a CPU tensor {tuple(each.shape)} meets tensors of the device")
     target = kwargs.get("device")
     wraps = _is_on_device(target) or (on_device and target is None)
-    plain_args, plain_kwargs = tree_unflatten(
-        [
-            each.numbers
-            if isinstance(each, StandinTensor)
-            else torch.device("cpu")
-            if isinstance(each, torch.device) and each.type == NAME
-            else each
-            for each in flat
-        ],
-        shape,
-    )
+    here = [torch.device("cpu") if isinstance(x, torch.device) and x.type == NAME else x for x in flat]
+    plain_args, plain_kwargs = tree_unflatten([x.numbers if isinstance(x, StandinTensor) else x for x in here], shape)
     if name == "aten::copy_":  # between devices, in either direction
         plain_args[0].copy_(plain_args[1])
         return args[0]
     result = (_OWN_KERNELS.get(name) or func)(*plain_args, **plain_kwargs)
     if torch.Tag.inplace_view in func.tags:  # transpose_ and the like: the shape changes too, as on "meta"
         _change_shape(func, args, kwargs)
-    if func._schema.name.endswith("_") and args and isinstance(args[0], torch.Tensor):
+    if name.endswith("_") and args and isinstance(args[0], torch.Tensor):
         return args[0]
-    out = kwargs.get("out")
-    if out is not None:
-        return out
+    if kwargs.get("out") is not None:
+        return kwargs["out"]
     if not wraps:
         return result
     if name == "aten::_pack_padded_sequence":
@@ -143,14 +116,8 @@ def _change_shape(func: Any, args: Any, kwargs: dict[str, Any]) -> None:
             torch._C._set_meta_in_tls_dispatch_include(before)
 
 
-def _gru_cell(
-    inputs: torch.Tensor,
-    hidden: torch.Tensor,
-    state: torch.Tensor,
-    input_bias: torch.Tensor | None = None,
-    hidden_bias: torch.Tensor | None = None,
-) -> tuple[torch.Tensor, torch.Tensor]:
-    """The fused cell that torch asks every device but the CPU for (Cho 2014)."""
+def _gru_cell(inputs: Any, hidden: Any, state: Any, input_bias: Any = None, hidden_bias: Any = None) -> Any:
+    """The fused cell that torch requests of every device but the CPU (Cho 2014)."""
     inputs = inputs if input_bias is None else inputs + input_bias
     hidden = hidden if hidden_bias is None else hidden + hidden_bias
     (i_r, i_z, i_n), (h_r, h_z, h_n) = inputs.chunk(3, dim=-1), hidden.chunk(3, dim=-1)
@@ -160,66 +127,31 @@ def _gru_cell(
 
 
 _OWN_KERNELS = {"aten::_thnn_fused_gru_cell": _gru_cell}
+# What torch requests of the module of a device.
+_MODULE = SimpleNamespace(
+    get_amp_supported_dtype=lambda: [torch.float16, torch.bfloat16],
+    is_available=lambda: True,
+    device_count=lambda: 1,
+    current_device=lambda: 0,
+    is_initialized=lambda: True,
+    _is_in_bad_fork=lambda: False,
+    manual_seed_all=lambda seed: torch.default_generator.manual_seed(seed),
+    get_rng_state=lambda _device=None: torch.get_rng_state(),
+    set_rng_state=lambda state, _device=None: torch.set_rng_state(state),
+)
 
 
-def _fallback(_keyset: Any, func: Any, *args: Any, **kwargs: Any) -> Any:
-    return _run(func, args, kwargs)
-
-
-class _Module(SimpleNamespace):
-    """What torch asks of the module of a device."""
-
-    @staticmethod
-    def get_amp_supported_dtype() -> list[torch.dtype]:
-        return [torch.float16, torch.bfloat16]
-
-    @staticmethod
-    def is_available() -> bool:
-        return True
-
-    @staticmethod
-    def device_count() -> int:
-        return 1
-
-    @staticmethod
-    def current_device() -> int:
-        return 0
-
-    @staticmethod
-    def is_initialized() -> bool:
-        return True
-
-    @staticmethod
-    def _is_in_bad_fork() -> bool:
-        return False
-
-    @staticmethod
-    def manual_seed_all(seed: int) -> None:
-        torch.default_generator.manual_seed(seed)
-
-    @staticmethod
-    def get_rng_state(_device: Any = None) -> torch.Tensor:
-        return torch.get_rng_state()
-
-    @staticmethod
-    def set_rng_state(state: torch.Tensor, _device: Any = None) -> None:
-        torch.set_rng_state(state)
-
-
-_library: torch.library.Library | None = None
-_aten: torch.library.Library | None = None
+_libraries: list[torch.library.Library] = []  # unregistered when they are collected
 
 
 def register() -> torch.device:
     """Register the device and return it. `torch.inference_mode` becomes `no_grad`: import viz_core after this."""
-    global _library, _aten
     torch.__future__.set_overwrite_module_params_on_conversion(True)  # `.data = ` leaves `numbers` as they were
-    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_Module())
-    _library = torch.library.Library("_", "IMPL", "PrivateUse1")
-    _library.fallback(_fallback, "PrivateUse1", with_keyset=True)
-    _aten = torch.library.Library("aten", "IMPL", "PrivateUse1")
+    backend_registration._setup_privateuseone_for_python_backend(NAME, backend_module=_MODULE)
+    _libraries.extend(torch.library.Library(name, "IMPL", "PrivateUse1") for name in ("_", "aten"))
+    _libraries[0].fallback(lambda _, func, *args, **kwargs: _run(func, args, kwargs), "PrivateUse1", with_keyset=True)
     for name in ("arange", "arange.start", "arange.start_step"):  # torch's own resize an empty tensor, which we cannot
-        _aten.impl(name, _arange)
+        _libraries[1].impl(name, _arange)
     torch.inference_mode = _inference_mode  # type: ignore[assignment,misc]
     _device_constructors()  # a cached set of torch's own factories, before two are replaced
     for name in ("tensor", "as_tensor"):
@@ -239,8 +171,6 @@ def _inference_mode(mode: Any = True) -> Any:
 
 
 def _on_the_cpu_first(factory: Any) -> Any:
-    """Factories from Python numbers make a CPU tensor first, which then moves."""
-
     def make(data: Any, *args: Any, **kwargs: Any) -> torch.Tensor:
         if isinstance(data, StandinTensor) or not _is_on_device(kwargs.get("device")):
             return factory(data, *args, **kwargs)

@@ -38,8 +38,6 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Path]:
 
 @pytest.fixture(scope="session")
 def tiny_model(tiny: Callable[[str], Path]) -> Callable[[str], HubModel]:
-    """A tiny model, loaded once."""
-
     @cache
     def model(family: str) -> HubModel:
         return load_hub(tiny(family), device="cpu")
@@ -49,7 +47,6 @@ def tiny_model(tiny: Callable[[str], Path]) -> Callable[[str], HubModel]:
 
 @pytest.fixture(autouse=True)
 def no_network(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    """An empty cache, and nobody to ask."""
     from huggingface_hub import constants
 
     monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "cache"))
@@ -75,13 +72,12 @@ def video() -> Video:
 
 @pytest.fixture
 def copy(tiny: Callable[[str], Path], tmp_path: Path) -> Callable[[str], Path]:
-    """A tiny model's folder that a test may spoil."""
     return lambda family: Path(shutil.copytree(tiny(family), tmp_path / family))
 
 
 @pytest.fixture
 def refused() -> Callable[..., str]:
-    """The sentence that a model is refused with; little is held meanwhile, and no folder of this machine is told."""
+    """Return the sentence that a model is refused with; it takes little memory and names no folder of this machine."""
     import_transformers()  # what a first load brings along counts for no file
 
     def load(path: Path | str, why: str = "", **options: Any) -> str:
@@ -111,6 +107,5 @@ def deepseek_v4(model_class: str = "DeepseekV4Model", rate: int = 4, **options: 
 
 
 def change(file: Path, **fields: object) -> Path:
-    """Change fields of a JSON file; the folder it lies in."""
     file.write_text(json.dumps({**json.loads(file.read_text()), **fields}))
     return file.parent

@@ -15,8 +15,6 @@ COMMIT = "0123456789abcdef0123456789abcdef01234567"
 
 
 class FakeHub:
-    """The few answers of the Hub that a download needs."""
-
     def __init__(self) -> None:
         self.repos: dict[str, dict[str, bytes]] = {}
         self.errors: dict[str, tuple[int, str]] = {}
@@ -58,8 +56,6 @@ class FakeHub:
 
 @contextmanager
 def serving(fake: FakeHub) -> Iterator[str]:
-    """Its address while it answers."""
-
     class Handler(BaseHTTPRequestHandler):
         protocol_version = "HTTP/1.1"
 
@@ -89,7 +85,6 @@ def serving(fake: FakeHub) -> Iterator[str]:
 
 
 def use_only(address: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whoever asks the Hub in this process asks there."""
     monkeypatch.setattr(constants, "ENDPOINT", address)
     monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", address + "/{repo_id}/resolve/{revision}/{filename}")
     monkeypatch.setattr(constants, "HF_HUB_OFFLINE", False)

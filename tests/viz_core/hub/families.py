@@ -11,20 +11,13 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, normalizers, pre_tokenizers, processors, trainers
 from torch import Tensor
 
-from viz_core.trace import record
+from viz_core.trace import site_of
 
 SIZES = {"hidden_size": 32, "num_hidden_layers": 2, "num_attention_heads": 4, "intermediate_size": 48}
 PICTURE = {**SIZES, "image_size": 16, "patch_size": 4}
-CODER = {
-    "d_model": 32,
-    "encoder_layers": 2,
-    "decoder_layers": 2,
-    "encoder_attention_heads": 4,
-    "decoder_attention_heads": 4,
-    "encoder_ffn_dim": 48,
-    "decoder_ffn_dim": 48,
-    "max_position_embeddings": 64,
-}
+CODER = {"d_model": 32, "max_position_embeddings": 64}
+for _stack in ("encoder", "decoder"):
+    CODER |= {f"{_stack}_layers": 2, f"{_stack}_attention_heads": 4, f"{_stack}_ffn_dim": 48}
 GROUPED = {**SIZES, "num_key_value_heads": 2}
 _LOCAL = {**GROUPED, "head_dim": 8, "sliding_window": 5}
 LATENT = {**SIZES, "num_key_value_heads": 4, "q_lora_rank": 16, "kv_lora_rank": 16, "qk_rope_head_dim": 8}
@@ -87,7 +80,6 @@ CORPUS = [
 
 
 def train(kind: str) -> Tokenizer:
-    """A tokenizer of 400 tokens at most, trained on a few sentences."""
     if kind == "wordpiece":
         tokenizer = Tokenizer(models.WordPiece(unk_token="[UNK]"))
         tokenizer.normalizer = normalizers.BertNormalizer()
@@ -133,7 +125,6 @@ def save_tokenizer(kind: str, path: Path, ends: bool) -> None:
 
 
 def random_model(family: str, **options: Any) -> Any:
-    """A model in memory with random weights, large enough that attention is far from even; options of its config."""
     name, sizes, tokenizer = (FAMILIES | FAMILIES_IN_MEMORY)[family]
     words = {} if tokenizer == "picture" else {"vocab_size": 400, "pad_token_id": 0, "eos_token_id": 2}
     if tokenizer not in ("picture", "wordpiece"):
@@ -145,7 +136,6 @@ def random_model(family: str, **options: Any) -> Any:
 
 
 def drawn(model_class: Any, config: Any, excluded: str) -> Any:
-    """A model with random weights, those of some names as they come."""
     with torch.random.fork_rng():
         torch.manual_seed(11)
         model = model_class(config).eval()
@@ -161,7 +151,6 @@ def image_processor(name: str) -> Any:
 
 
 def build(family: str, path: Path) -> None:
-    """Write a model with random weights."""
     from tests.viz_core.hub import tiny_talkers
 
     if family in (*tiny_talkers.FAMILIES, *tiny_talkers.TWO_TOWERS, "whisper"):
@@ -181,7 +170,6 @@ def build(family: str, path: Path) -> None:
 
 
 def build_all(families: Iterable[str], root: Path) -> Path:
-    """One model of each of these families, each in a folder of its name: what a host may offer."""
     for family in families:
         (root / family).mkdir()
         build(family, root / family)
@@ -190,56 +178,45 @@ def build_all(families: Iterable[str], root: Path) -> Path:
 
 _BASE = {**GROUPED, "num_hidden_layers": 4, "vocab_size": 400, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 2}
 _TYPES = ["linear_attention", "linear_attention", "full_attention", "linear_attention"]
-_DELTA = {"head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8}
+_DELTA = {**_BASE, "head_dim": 8, "linear_num_key_heads": 2, "linear_num_value_heads": 4, "linear_key_head_dim": 8}
 _DELTA |= {"linear_value_head_dim": 8, "layer_types": _TYPES}
-_MAMBA = {"mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2, "mamba_chunk_size": 16}
+_MAMBA = {**_BASE, "mamba_n_heads": 8, "mamba_d_head": 8, "mamba_d_state": 16, "mamba_n_groups": 2}
+_MAMBA["mamba_chunk_size"] = 16
 _EXPERTS = {"num_experts": 2, "num_experts_per_tok": 1, "moe_intermediate_size": 16}
 
-# Family: model class, the rule of its layers without a softmax, options of its config.
+# Family: model class, the rule of its layers without a softmax, sizes.
 HYBRIDS: dict[str, tuple[str, str, dict[str, Any]]] = {
-    "qwen3_next": (
-        "Qwen3NextForCausalLM",
-        "gated delta rule",
-        _BASE | _DELTA | _EXPERTS | {"shared_expert_intermediate_size": 16},
-    ),
-    "qwen3_5_text": ("Qwen3_5ForCausalLM", "gated delta rule", _BASE | _DELTA),
-    "olmo_hybrid": ("OlmoHybridForCausalLM", "gated delta rule", _BASE | _DELTA | {"linear_num_key_heads": 4}),
+    "qwen3_next": ("Qwen3Next", "gated delta rule", _DELTA | _EXPERTS | {"shared_expert_intermediate_size": 16}),
+    "qwen3_5_text": ("Qwen3_5", "gated delta rule", _DELTA),
+    "olmo_hybrid": ("OlmoHybrid", "gated delta rule", _DELTA | {"linear_num_key_heads": 4}),
     "kimi_linear": (
-        "KimiLinearForCausalLM",
-        "Kimi delta rule",
-        LATENT
-        | _BASE
-        | {"layer_types": _TYPES, "num_key_value_heads": 4, "mlp_layer_types": ["dense"] * 4}
+        *("KimiLinear", "Kimi delta rule"),
+        {**LATENT, **_BASE, "layer_types": _TYPES, "num_key_value_heads": 4, "mlp_layer_types": ["dense"] * 4}
         | {"linear_head_dim": 8, "linear_num_heads": 4},
     ),
     "minimax": (
-        "MiniMaxForCausalLM",
-        "lightning attention",
-        _BASE | {"head_dim": 8, "block_size": 16, "num_local_experts": 2, "layer_types": _TYPES},
+        *("MiniMax", "lightning attention"),
+        {**_BASE, "head_dim": 8, "block_size": 16, "num_local_experts": 2, "layer_types": _TYPES},
     ),
     "mamba2": (
-        "Mamba2ForCausalLM",
-        "state-space duality",
+        *("Mamba2", "state-space duality"),
         {name: size for name, size in _BASE.items() if "attention" not in name and "key" not in name}
         | {"num_heads": 8, "head_dim": 8, "state_size": 16, "n_groups": 2, "chunk_size": 16},
     ),
-    "bamba": ("BambaForCausalLM", "state-space duality", _BASE | _MAMBA | {"attn_layer_indices": [2]}),
-    "falcon_h1": ("FalconH1ForCausalLM", "state-space duality", _BASE | _MAMBA | {"mamba_d_ssm": 64}),
+    "bamba": ("Bamba", "state-space duality", _MAMBA | {"attn_layer_indices": [2]}),
+    "falcon_h1": ("FalconH1", "state-space duality", _MAMBA | {"mamba_d_ssm": 64}),
     "nemotron_h": (
-        "NemotronHForCausalLM",
-        "state-space duality",
+        *("NemotronH", "state-space duality"),
         {**_BASE, "mamba_num_heads": 8, "mamba_head_dim": 8, "ssm_state_size": 16, "n_groups": 2, "chunk_size": 16}
         | {"layers_block_type": ["mamba", "attention", "mamba", "moe"]},
     ),
     "granitemoehybrid": (
-        "GraniteMoeHybridForCausalLM",
-        "state-space duality",
-        {**_BASE, **_MAMBA, "num_local_experts": 2, "shared_intermediate_size": 16}
+        *("GraniteMoeHybrid", "state-space duality"),
+        {**_MAMBA, "num_local_experts": 2, "shared_intermediate_size": 16}
         | {"layer_types": ["mamba", "mamba", "attention", "mamba"]},
     ),
     "xlstm": (
-        "xLSTMForCausalLM",
-        "mLSTM",
+        *("xLSTM", "mLSTM"),
         {"vocab_size": 400, "hidden_size": 128, "embedding_dim": 128, "num_hidden_layers": 2, "num_blocks": 2}
         | {"num_heads": 4, "chunk_size": 16},
     ),
@@ -249,7 +226,8 @@ HYBRIDS: dict[str, tuple[str, str, dict[str, Any]]] = {
 def hybrid(family: str) -> Any:
     """A model in memory with random weights, large enough that maps are far from 0."""
     name, _, options = HYBRIDS[family]
-    model = drawn(getattr(transformers, name), transformers.CONFIG_MAPPING[family](**options), excluded="conv")
+    model_class = getattr(transformers, f"{name}ForCausalLM")
+    model = drawn(model_class, transformers.CONFIG_MAPPING[family](**options), excluded="conv")
     for layer in model.modules():
         if hasattr(layer, "igate_preact"):  # sums of a third of the rows are above 1
             torch.nn.init.constant_(layer.igate_preact.bias, -3.0)
@@ -265,7 +243,6 @@ NO_DROPOUT = dict.fromkeys(
 
 
 def stack_of(model: Any) -> str:
-    """What the sites of its one stack begin with."""
     return "decoder" if type(model).__name__.endswith(("ForCausalLM", "LMHeadModel", "XGLMModel")) else "encoder"
 
 
@@ -275,7 +252,6 @@ def in_memory(family: str, **options: Any) -> Any:
 
 
 def inputs_of(model: Any) -> dict[str, Tensor]:
-    """A batch with padding, or a batch of pictures."""
     draw = torch.Generator().manual_seed(8)
     if model.main_input_name == "pixel_values":
         return {"pixel_values": torch.randn(2, 3, 16, 16, generator=draw)}
@@ -303,7 +279,6 @@ def maps_of(result: Any, stack: str) -> dict[str, Tensor]:
 
 
 def eager_twin(model: Any) -> Any:
-    """A copy of a model, weights and all, that gives whole maps."""
     twin = copy.deepcopy(model)
     twin.set_attn_implementation("eager")
     return twin
@@ -313,30 +288,27 @@ def output_of(result: Any) -> Tensor:
     return result.logits if "logits" in result else result.last_hidden_state
 
 
-def assert_seen(model: Any, sites: tuple[str, ...], inputs: dict[str, Tensor]) -> None:
-    """Every map is what the same weights give eagerly, and so is the output."""
-    with record() as trace:
-        result = model(**inputs)
-    expected = eager_twin(model)(**inputs, output_attentions=True)
-    maps = maps_of(expected, stack_of(model))
-    assert set(trace.sites) == set(sites) == set(maps)
-    real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
-    for site, weights in maps.items():
-        assert weights.std() > 0.01, "maps that are all alike would prove nothing"
-        difference = (trace[site].weights() - weights.detach()).abs().amax(dim=(1, 3))
-        # Queries that are padding see what they like.
-        rows = real if real is not None and real.shape == difference.shape else torch.ones_like(difference).bool()
-        assert float(difference[rows].max()) < 1e-6, site
-    before, after = output_of(expected), output_of(result)
-    rows = real if real is not None and real.shape == after.shape[:2] else torch.ones(after.shape[:2]).bool()
-    torch.testing.assert_close(after[rows], before[rows], atol=1e-5, rtol=1e-5)
-
-
 def implementations(model: Any) -> list[str | None]:
     configs = [module.config for module in model.modules() if hasattr(module, "config")]
     return [config._attn_implementation for config in configs]
 
 
 def hooks(model: Any) -> int:
-    """How many hooks there are on a model."""
     return sum(len(part._forward_hooks) + len(part._forward_pre_hooks) for part in model.modules())
+
+
+@torch.no_grad()
+def zero_head(model: Any, site: str, head: int) -> None:
+    """Set the columns of a head, of four, in its layer's output projection to zero."""
+    projection = projection_of(model, site)
+    columns = projection.weight.T if type(projection).__name__ == "Conv1D" else projection.weight
+    width = columns.shape[1] // 4
+    columns[:, head * width : (head + 1) * width] = 0
+
+
+def projection_of(model: Any, site: str) -> Any:
+    layer = next(module for module in model.modules() if site_of(module) == site)
+    names = ("o_proj", "out_proj", "c_proj", "o", "dense")
+    inner = [module for name, module in layer.named_modules() if name.rsplit(".", 1)[-1] in names]
+    outer = [m for name, m in model.named_modules() if name.endswith(("attention.output.dense", "attention.o_proj"))]
+    return inner[0] if inner else outer[int(site.split(".")[1])]

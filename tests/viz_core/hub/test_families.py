@@ -1,5 +1,4 @@
-"""Every family of models against what must hold for all: exact maps, the same output, states that add up, padding that
-counts nowhere, heads that are off, and a model that is restored."""
+"""Every family of models against what must hold for all: exact maps, the same output, states, padding, heads off."""
 
 import inspect
 import math
@@ -10,7 +9,6 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-import transformers
 from PIL import Image
 from torch import Tensor
 
@@ -19,7 +17,6 @@ from tests.viz_core.hub.families import (
     FAMILIES,
     FAMILIES_IN_MEMORY,
     HYBRIDS,
-    drawn,
     hooks,
     hybrid,
     implementations,
@@ -27,14 +24,16 @@ from tests.viz_core.hub.families import (
     inputs_of,
     maps_of,
     output_of,
+    stack_of,
+    zero_head,
 )
-from tests.viz_core.hub.measured import ARCHITECTURES, measure, zero_head
+from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import ATTENTION_IMPLEMENTATION, HubModel, instrument, restore
+from viz_core.hub import HubModel, instrument, restore
 from viz_core.maps.fingerprints import future_weight, measure_layer
 from viz_core.maps.score_products import score_products
 from viz_core.sounds.sound import tone_sequence
-from viz_core.trace import Trace, intervene, off, patch_state, record, site_of, zero
+from viz_core.trace import Trace, intervene, off, record, site_of, zero
 
 SOFTMAX = (*FAMILIES, *FAMILIES_IN_MEMORY)
 PICTURES = [family for family, (_, _, tokenizer) in FAMILIES.items() if tokenizer == "picture"]
@@ -54,10 +53,41 @@ def recorded(model: Any, inputs: dict[str, Tensor]) -> Trace:
     return trace
 
 
-@pytest.mark.parametrize("architecture", ARCHITECTURES)
-def test_maps_are_exact(architecture: str) -> None:
-    """Those of the model's own eager code in float64, or what its own rule gives."""
-    assert measure(architecture) < 1e-6
+def difference(softmaxes: Tensor, model: Any, site: str) -> Tensor:
+    """Return softmax_1 - lambda softmax_2 of a layer of DiffLlama (Ye 2024, equation 1)."""
+    own = model.model.layers[int(site.split(".")[1])].self_attn
+    factor = (own.lambda_q1 @ own.lambda_k1).exp() - (own.lambda_q2 @ own.lambda_k2).exp() + own.lambda_init
+    first, second = softmaxes.chunk(2, dim=1)
+    return first - factor * second
+
+
+# Without layers of another family, and experts and a table of positions that do not run in float64.
+LEFT_OUT = ("bert-fills", "roberta-fills", "sorter", "gpt-oss", "mixtral", "xglm")
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", [family for family in SOFTMAX if family not in LEFT_OUT])
+def test_maps_are_those_of_eager_code_in_float64(family: str) -> None:
+    model, twin = in_memory(family), in_memory(family, attn_implementation="eager").double()
+    inputs = inputs_of(model)
+    wide = {name: each.double() if each.is_floating_point() else each for name, each in inputs.items()}
+    instrument(model)
+    trace, expected = recorded(model, inputs), maps_of(twin(**wide, output_attentions=True), stack_of(model))
+    real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
+    for call in trace:
+        maps = difference(expected[call.site], twin, call.site) if family == "diffllama" else expected[call.site]
+        errors = (call.weights() - maps).abs().amax(dim=(1, 3))
+        assert float((errors[real] if real is not None and real.shape == errors.shape else errors).max()) < 1e-6
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("family", [family for family in HYBRIDS if family != "xlstm"])
+def test_maps_are_what_the_own_rule_gives(family: str) -> None:
+    model = hybrid(family)
+    instrument(model)
+    with Spy(model) as spy, record(values=True) as trace:
+        model(IDS, attention_mask=MASK, use_cache=False)
+    assert max(spy.residual(call) for call in trace if call.signed) < 1e-6
 
 
 @torch.no_grad()
@@ -101,39 +131,9 @@ def test_states_are_the_models_own_and_add_up(family: str) -> None:
             if family not in OTHERWISE_ADDED:
                 torch.testing.assert_close(states[before] + sum(added), states[name], atol=1e-5, rtol=1e-5)
     logits, last = output_of(model(**inputs)), residuals[-1]
-    with intervene({last: patch_state(states[last])}):
-        assert torch.equal(output_of(model(**inputs)), logits)
     with intervene({last: zero()}), record(states=True) as edited:
         assert not torch.equal(output_of(model(**inputs)), logits)
     assert not edited.states[last].any()
-
-
-@torch.no_grad()
-def test_states_of_layers_whose_parts_are_in_several_lists(monkeypatch: pytest.MonkeyPatch) -> None:
-    config = transformers.XLMConfig(vocab_size=400, emb_dim=32, n_layers=2, n_heads=4)
-    model = drawn(transformers.XLMModel, config, excluded="norm")
-    instrument(model)
-    inputs = inputs_of(model)
-    real = inputs["attention_mask"][..., None]
-    with record(states=True) as trace:
-        own = model(**inputs, output_hidden_states=True)
-    stream = trace.states["encoder.embedding"]
-    assert torch.equal(stream, own.hidden_states[0])
-    for i in range(2):
-        attention, mlp, residual = (trace.states[f"encoder.{i}.{part}"] for part in ("attention", "mlp", "residual"))
-        between = model.layer_norm1[i](stream + attention)
-        torch.testing.assert_close(model.layer_norm2[i](between + mlp), residual)
-        stream = residual * real
-        assert torch.equal(stream, own.hidden_states[i + 1])
-    with intervene({"encoder.1.residual": zero()}):
-        assert not model(**inputs)[0].any()
-    monkeypatch.setattr(model.ffns[0], "forward", lambda _: 1 / 0)
-    with pytest.raises(ZeroDivisionError), record(states=True):
-        model(**inputs)
-    monkeypatch.undo()
-    with record(states=True) as again:
-        model(**inputs)
-    assert torch.equal(again.states["encoder.1.residual"], trace.states["encoder.1.residual"])
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -178,7 +178,6 @@ TEXT = "The cat sat on the unbelievable mat and looked at nobody."
 
 
 def eager(model: HubModel, path: Path) -> Any:
-    """The same model as transformers runs it when asked for maps."""
     return type(model.engine.model).from_pretrained(path, attn_implementation="eager").eval()
 
 
@@ -196,7 +195,6 @@ def assert_same_maps(trace: Trace, expected: dict[str, Tensor]) -> None:
 
 
 def given_to(family: str) -> dict[str, Any]:
-    """What a model of a family is run on."""
     if family == "whisper":
         return {"sound": tone_sequence()}
     if family in PICTURES:
@@ -210,7 +208,6 @@ RUN = "roberta albert bert-fills sorter gpt2 gemma2 gpt-oss bloom marian t5 vit 
 
 @pytest.mark.parametrize("family", [*RUN, *TWO_TOWERS, "whisper"])
 def test_a_run_is_what_transformers_computes(family: str, tiny: Tiny, tiny_model: TinyModel) -> None:
-    """What is written, every map and the output are those of plain transformers with eager attention."""
     model, plain, given = tiny_model(family), eager(tiny_model(family), tiny(family)), given_to(family)
     writes = model.card.head == "words"
     run = model.run(**given, **({"max_new_tokens": 5} if writes else {}))
@@ -233,50 +230,8 @@ def test_a_run_is_what_transformers_computes(family: str, tiny: Tiny, tiny_model
     assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))
 
 
-def test_learned_sinks_are_one_more_column(tiny: Tiny, tiny_model: TinyModel) -> None:
-    """transformers' own maps leave the sink out, so that their rows do not sum to 1; with its column they do."""
-    model, plain = tiny_model("gpt-oss"), eager(tiny_model("gpt-oss"), tiny("gpt-oss"))
-    run = model.run(TEXT, max_new_tokens=3)
-    for call in run.trace:
-        torch.testing.assert_close(call.weights().sum(dim=-1), torch.ones(1, 4, len(run.tokens)))
-        assert float(call.weights()[..., 0].min()) > 0
-    (maps,) = run.maps
-    assert [token.label for token in maps.key_tokens] == ["sink", *(token.label for token in run.tokens)]
-    assert instrument(plain) == run.trace.sites
-    with record() as again, torch.no_grad():
-        plain(torch.tensor([[token.id for token in run.tokens]]))
-    assert torch.equal(again["decoder.0.self"].weights(), run.trace["decoder.0.self"].weights())
-
-
-def test_the_fused_kernel_is_what_runs(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel, calls = torch.nn.functional.scaled_dot_product_attention, []
-
-    def counted(*args: Any, **options: Any) -> Tensor:
-        calls.append(options)
-        return kernel(*args, **options)
-
-    monkeypatch.setattr("torch.nn.functional.scaled_dot_product_attention", counted)
-    inputs: dict[str, dict[str, Any]] = {
-        "bert": {"text": TEXT},
-        "llama": {"text": TEXT, "max_new_tokens": 0},
-        "t5": {"text": TEXT, "target": "a cat"},
-        "dinov2": {"image": Image.new("RGB", (16, 16))},
-    }
-    for family, given in inputs.items():
-        model = tiny_model(family)
-        assert model.engine.model.config._attn_implementation == ATTENTION_IMPLEMENTATION
-        model.run(**given)  # a model's first run is made twice
-        calls.clear()
-        run = model.run(**given)
-        assert len(calls) == len(run.trace) > 0
-        if family != "t5":
-            assert all(call["attn_mask"] is None for call in calls), "no mask is made in vain"
-            assert all(call["is_causal"] == (family == "llama") for call in calls)
-
-
 @pytest.mark.parametrize("family", ["bert", "llama", "qwen3", "gemma2", "gpt-oss", "t5", "vit"])
 def test_the_softmax_of_what_the_terms_add_up_to_is_the_map(family: str, tiny_model: Callable[[str], HubModel]) -> None:
-    """Rotated queries and keys, grouped ones, normed ones, a cap, learned sinks, a bias by bucket."""
     model = tiny_model(family)
     run = model.run(image=Image.new("RGB", (16, 16), "red")) if family == "vit" else model.run("The cat sat on the mat")
     call = next(call for call in run.trace if call.kind == "self")

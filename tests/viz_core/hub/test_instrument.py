@@ -1,7 +1,12 @@
-"""`instrument` on models in memory: in training, of several parts, shared, copied, refused; nothing stays behind."""
+"""`instrument` on models in memory: shared, copied, refused; and that every layer has a site or a reason."""
 
 import copy
+import gc
+import operator
 import pickle
+import re
+import warnings
+import weakref
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -9,24 +14,23 @@ from typing import Any
 import pytest
 import torch
 import transformers
-from torch import Tensor, nn
+from torch import nn
 
 from tests.viz_core.hub.conftest import deepseek_v4
 from tests.viz_core.hub.families import (
+    PICTURE,
     SIZES,
-    assert_seen,
     eager_twin,
     hooks,
     implementations,
     in_memory,
     inputs_of,
+    maps_of,
     output_of,
-    save_tokenizer,
 )
-from viz_core.hub import ATTENTION_IMPLEMENTATION, instrument, load_hub, restore
-from viz_core.trace import load_trace, record, save_trace, site_of
+from viz_core.hub import coverage, instrument, restore
+from viz_core.trace import find_sites, load_trace, record, save_trace, site_of
 from viz_core.view.grouping import group_calls
-from viz_core.view.hub import open_run
 from viz_core.view.requests import MapRequest, Part
 
 IDS = torch.tensor([[5, 6, 7]])
@@ -45,43 +49,28 @@ def seen(model: Any) -> tuple[str, ...]:
 def test_training_and_after_a_step(family: str) -> None:
     """Gradients are those of the eager model, and the maps after a step those of the new weights."""
     model = in_memory(family).train()
-    inputs = inputs_of(model)
-    twin = eager_twin(model)
-    sites = instrument(model)
+    inputs, twin = inputs_of(model), eager_twin(model)
+    instrument(model)
     real = inputs["attention_mask"].bool()
     for each in (model, twin):
-        with record() as trace:
-            output = output_of(each(**inputs))
+        output = output_of(each(**inputs))
         rows = output[real] if output.shape[:2] == real.shape else output
         (rows * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))).sum().backward()
-        assert len(trace) == (len(sites) if each is model else 0)
     gradients = {name: theirs.grad for name, theirs in twin.named_parameters() if theirs.grad is not None}
     largest = max(float(gradient.abs().max()) for gradient in gradients.values())
-    for name, ours in model.named_parameters():
-        assert (ours.grad is not None) is (name in gradients), name
-        if ours.grad is not None:
-            assert float((ours.grad - gradients[name]).abs().max()) < 1e-5 * largest, name
+    assert {name for name, ours in model.named_parameters() if ours.grad is not None} == {*gradients}
+    for name, gradient in gradients.items():
+        assert float((model.get_parameter(name).grad - gradient).abs().max()) < 1e-5 * largest, name
     torch.optim.SGD(model.parameters(), lr=0.02 / largest).step()
-    assert_seen(model, sites, inputs)
-
-
-def test_a_model_of_texts_and_pictures_whose_stacks_differ() -> None:
-    text = {**SIZES, "vocab_size": 99, "max_position_embeddings": 16, "eos_token_id": 2}
-    vision = {**SIZES, "image_size": 16, "patch_size": 4}
-    config = transformers.CLIPConfig(text_config=text, vision_config=vision, projection_dim=16)
-    model = transformers.CLIPModel(config)
-    model.set_attn_implementation({"text_config": "eager", "vision_config": "sdpa"})
-    before = implementations(model)
-    assert {"eager", "sdpa"} <= set(before)
-    sites = instrument(model)
-    assert sites == ("encoder.0.self", "encoder.1.self", "vision.0.self", "vision.1.self")
-    assert set(implementations(model)) == {ATTENTION_IMPLEMENTATION}
-    restore(model)
-    assert implementations(model) == before
+    with record() as trace:
+        model(**inputs)
+    maps = maps_of(eager_twin(model)(**inputs, output_attentions=True), "decoder")
+    for site, weights in maps.items():
+        rows = real if weights.shape[2] == real.shape[1] else torch.ones(weights.shape[::2], dtype=torch.bool)
+        assert float((trace[site].weights() - weights).abs().amax(dim=(1, 3))[rows].max()) < 1e-6, site
 
 
 def test_a_model_put_together_of_two() -> None:
-    """Its parts are given new configs, of which their layers know nothing."""
     encoder = transformers.BertModel(transformers.BertConfig(**SMALL))
     reading = transformers.BertConfig(**SMALL, is_decoder=True, add_cross_attention=True)
     model = transformers.EncoderDecoderModel(encoder=encoder, decoder=transformers.BertLMHeadModel(reading)).eval()
@@ -105,8 +94,8 @@ def test_recording_torchs_calls_too(family: str) -> None:
     with record(torch_calls=model) as trace:
         assert torch.equal(output_of(model(**inputs)), plain)
     assert trace.sites == sites
-    assert [site.split(".", 1)[1] for site in torch_trace.sites] == [site.split(".", 1)[1] for site in sites]
     for ours, theirs in zip(trace, torch_trace, strict=True):
+        assert (ours.layer, ours.kind) == (theirs.layer, theirs.kind)
         torch.testing.assert_close(ours.weights(), theirs.weights(), atol=1e-6, rtol=0)
 
 
@@ -115,7 +104,6 @@ def test_recording_torchs_calls_too(family: str) -> None:
 
 @pytest.fixture
 def pair() -> Iterator[tuple[Any, Any]]:
-    """Two models built from one config object."""
     config = transformers.BertConfig(**SMALL)
     models = transformers.BertModel(config), transformers.BertModel(config)
     before = implementations(models[0])
@@ -149,9 +137,8 @@ def test_a_model_and_its_body(whole_first: bool) -> None:
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
-@pytest.mark.parametrize("family", ["bert", "bloom"])
-def test_a_copy_is_restored_by_itself(family: str, copied: Any) -> None:
-    model = in_memory(family)
+def test_a_copy_is_restored_by_itself(copied: Any) -> None:
+    model = in_memory("bloom")
     before = implementations(model)
     sites = instrument(model)
     other = copied(model)
@@ -174,33 +161,11 @@ def test_who_sets_another_attention_instruments_again(pair: tuple[Any, Any]) -> 
         restore(model)
 
 
-def test_a_class_of_a_notebook() -> None:
-    """It has no module whose code could be read; the layers within it have."""
-    namespace: dict[str, Any] = {"transformers": transformers, "torch": torch, "__name__": "a notebook"}
-    cell = """
-class Sorter(transformers.BertPreTrainedModel):
-    def __init__(self, config):
-        super().__init__(config)
-        self.bert, self.head = transformers.BertModel(config), torch.nn.Linear(32, 2)
-        self.post_init()
-
-    def forward(self, ids):
-        return self.head(self.bert(ids).pooler_output)
-"""
-    exec(cell, namespace)
-    model = namespace["Sorter"](transformers.BertConfig(**SMALL)).eval()
-    plain: Tensor = model(IDS)
-    assert instrument(model) == seen(model) == SITES
-    torch.testing.assert_close(model(IDS), plain)
-
-
 def test_a_model_within_another() -> None:
-    """As adapters and wrappers for several devices hold it."""
     inner = in_memory("gpt2")
-    model = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
-    assert instrument(model) == LAYERS
-    assert_seen(inner, LAYERS, inputs_of(inner))
-    restore(model)
+    outer = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
+    assert instrument(outer) == seen(inner) == LAYERS
+    restore(outer)
     assert site_of(inner.transformer.h[0].attn) is None
 
 
@@ -219,61 +184,146 @@ def test_keys_that_are_no_tokens_have_names(tmp_path: Path) -> None:
         assert heavy == (*local, "a…d", "e…h")
 
 
-def test_a_run_of_such_a_model_has_a_group_for_each_size(tmp_path: Path) -> None:
-    deepseek_v4("DeepseekV4ForCausalLM", vocab_size=400, bos_token_id=1, eos_token_id=2).save_pretrained(tmp_path)
-    save_tokenizer("bytes", tmp_path, ends=False)
-    run = load_hub(tmp_path).run("The cat sat on the mat")
-    groups, _ = open_run(run, "en")
-    n = len(run.tokens)
-    assert [len(group.key_tokens) for group in groups] == [n + 1, n + 1 + n // 4, n + 1 + n // 4]
-    assert groups[1].key_tokens[n + 1] == groups[2].key_tokens[n + 1] != groups[2].key_tokens[n + 2]
-
-
-@torch.no_grad()
-def test_keys_before_the_text_are_counted_back_from_it() -> None:
-    model = in_memory("llama")
-    cache = transformers.DynamicCache(config=model.config)
-    for layer in range(2):
-        cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), layer)
-    instrument(model)
-    with record() as trace:
-        model(torch.tensor([[5, 6]]), past_key_values=cache, attention_mask=torch.ones(1, 5))
-    assert group_calls(trace, ["a", "b"])[0].key_tokens == ("-3", "-2", "-1", "a", "b")
-    assert group_calls(trace, list("vwxyz"))[0].key_tokens == tuple("vwxyz")
-    assert group_calls(trace)[0].key_tokens == tuple("01234")
-
-
-PARTS = slice(0, 2), slice(2, 6)
-
-
 @torch.no_grad()
 def test_one_softmax_over_two_sequences_names_both() -> None:
     text = {**SIZES, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 8, "layer_types": ["full_attention"] * 2}
-    vision = {**SIZES, "image_size": 16, "patch_size": 4}
-    config = transformers.T5Gemma2Config(
-        encoder={"text_config": text, "vision_config": vision, "mm_tokens_per_image": 4}, decoder=text
-    )
-    model = transformers.T5Gemma2Model(config).eval()
+    encoder = {"text_config": text, "vision_config": PICTURE, "mm_tokens_per_image": 4}
+    model = transformers.T5Gemma2Model(transformers.T5Gemma2Config(encoder=encoder, decoder=text)).eval()
     instrument(model)
     with record() as trace:
         model(input_ids=torch.tensor([[5, 6, 7, 8]]), decoder_input_ids=torch.tensor([[5, 6]]))
-    names = {"encoder": list("abcd"), "decoder": ["x", "y"]}
-    joint = next(group for group in group_calls(trace, names) if group.calls[0].stack == "decoder")
+    groups = group_calls(trace, {"encoder": list("abcd"), "decoder": ["x", "y"]})
+    joint = next(group for group in groups if group.calls[0].stack == "decoder")
     assert joint.key_tokens == ("x", "y", *"abcd")
     assert not joint.calls[0].weights(queries=0)[..., 1].any()  # y comes after x
     assert joint.calls[0].weights(queries=0)[..., 2:].all()
-    own, other = group_calls(trace, names)[-2:]
-    weights = joint.calls[1].weights()
-    shares = [
-        float(torch.cat([call.weights() for call in joint.calls])[..., part].sum(dim=-1).mean()) for part in PARTS
-    ]
-    assert (own.label, other.label) == tuple(
-        f"{name} part ({share:.0%})" for name, share in zip(("self", "cross"), shares, strict=True)
-    )
-    assert (own.key_tokens, other.key_tokens) == (("x", "y"), tuple("abcd"))
-    assert [group.calls[1].site for group in (own, other)] == ["decoder.1.self", "decoder.1.cross"]
-    for group, part in zip((own, other), PARTS, strict=True):
+    both = torch.cat([call.weights() for call in joint.calls])
+    for group, kind, part in zip(groups[-2:], ("self", "cross"), (slice(0, 2), slice(2, 6)), strict=True):
+        assert group.label == f"{kind} part ({float(both[..., part].sum(dim=-1).mean()):.0%})"
+        assert group.key_tokens == joint.key_tokens[part]
+        assert group.calls[1].site == f"decoder.1.{kind}"
         (sent,) = group.maps.parts([MapRequest(((1, 2),))])
         assert isinstance(sent, Part)
-        assert torch.equal(torch.from_numpy(sent.array), weights[0, 2, :, part]), "weights of a part are as they were"
-        assert not group.measures
+        weights = joint.calls[1].weights()[0, 2, :, part]
+        assert torch.equal(torch.from_numpy(sent.array), weights), "weights of a part are as they were"
+
+
+DOCS = Path(__file__).resolve().parents[3] / "docs"
+WRONG_MAPS = re.findall(r"```python\n(.*?)```", (DOCS / "wrong-maps.md").read_text(encoding="utf-8"), flags=re.DOTALL)
+# Where the config of each architecture says how many layers it has: numbers, or lists of them, to be added up.
+COUNTS = {
+    **dict.fromkeys("gemma2 jamba lfm2 mamba2 nemotron_h roformer wavlm yolos zamba2".split(), "num_hidden_layers"),
+    **{"bart": "encoder_layers decoder_layers", "distilbert": "n_layers", "lxmert": "l_layers x_layers r_layers"},
+    **dict.fromkeys(("clip", "llava"), "text_config.num_hidden_layers vision_config.num_hidden_layers"),
+    "swinv2": "depths",
+}
+
+
+def build(architecture: str) -> nn.Module:
+    with torch.device("meta"):
+        return transformers.AutoModel.from_config(transformers.CONFIG_MAPPING[architecture]())
+
+
+@pytest.mark.parametrize("architecture", COUNTS)
+def test_layers_of_a_model_are_those_seen_and_those_named(architecture: str) -> None:
+    model, config = build(architecture), transformers.CONFIG_MAPPING[architecture]()
+    rows = coverage(model)
+    counts = [operator.attrgetter(field)(config) for field in COUNTS[architecture].split()]
+    layers = {(each.stack, each.layer) for each in rows if each.layer is not None}
+    assert len(layers) == sum(sum(each) if isinstance(each, list | tuple) else each for each in counts)
+    assert all(bool(each.site) != bool(each.reason) for each in rows)
+    if not any(each.site for each in rows):
+        with pytest.raises(ValueError, match="instrument: expected"):
+            instrument(model)
+        return
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        assert set(instrument(model)) == {each.site for each in rows if each.site}
+    warned = " ".join(str(each.message) for each in caught if "not recorded" in str(each.message))
+    assert all(each.reason.rstrip(".") in warned for each in rows if each.reason)
+    assert bool(warned) == any(each.reason for each in rows)
+
+
+@pytest.mark.parametrize("code", WRONG_MAPS)
+@pytest.mark.filterwarnings("ignore")
+def test_the_code_on_wrong_maps_shows_what_the_page_says(code: str, capsys: pytest.CaptureFixture[str]) -> None:
+    exec(compile(code, "wrong-maps.md", "exec"), {})  # it ends with assertions
+    assert capsys.readouterr().out
+
+
+class SlidingMixer(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.W = nn.Linear(8, 8)
+
+
+def test_a_plain_model_has_rows_too() -> None:
+    blocks = nn.ModuleList([nn.TransformerEncoderLayer(8, 2, 8), SlidingMixer(), nn.Linear(8, 8)])
+    model = nn.ModuleDict({"layers": blocks, "pool": nn.MultiheadAttention(8, 2)})
+    assert [(each.stack, each.layer, each.site) for each in coverage(model)] == [
+        ("layers", 0, "encoder.0.self"),
+        ("layers", 1, None),
+        ("layers", 2, None),
+        ("", None, None),
+    ]
+    assert "SlidingMixer mixes tokens by a rule of its own" in coverage(model)[1].reason
+
+
+class FactorAttn(nn.Module):
+    def __init__(self) -> None:
+        super().__init__()
+        self.W = nn.Linear(8, 8)
+
+    def forward(self, X: torch.Tensor) -> torch.Tensor:
+        return self.W(X) @ torch.softmax(X.mT @ X, dim=-1)
+
+
+def test_a_layer_that_ran_unseen_is_named_after_the_recording() -> None:
+    model = nn.Sequential(nn.TransformerEncoderLayer(8, 2, 8, batch_first=True), FactorAttn())
+    assert list(find_sites(model).values()) == ["encoder.0.self", "encoder.1.self"]
+    X = torch.randn(2, 3, 8)
+    with pytest.warns(UserWarning, match="record: not recorded: layers 1 of .*FactorAttn"), record(torch_calls=model):
+        model(X)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with record(torch_calls=model):
+            model[0](X)  # the other did not run
+
+
+def test_a_forgotten_model_is_not_kept_alive() -> None:
+    model = in_memory("gpt2")
+    instrument(model)
+    gone = weakref.ref(model)
+    del model
+    gc.collect()
+    assert gone() is None
+
+
+@pytest.mark.usefixtures("shapes_unchecked")
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: nn.Linear(2, 2), r"expected a model of transformers, got Linear; record\(torch_calls=True\) sees"),
+        (lambda: "gpt2", r"expected a model of transformers, got str; record\(torch_calls=True\) sees"),
+        (lambda: build("longformer"), "expected attention that weighs all keys at once, got LongformerModel"),
+        (lambda: build("resnet"), "expected a model with attention in layers, got ResNetModel"),
+    ],
+)
+def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
+    model = make()
+    before = implementations(model) if isinstance(model, nn.Module) else []
+    with pytest.raises(ValueError, match=message):
+        instrument(model)
+    if isinstance(model, nn.Module):
+        assert implementations(model) == before
+        with pytest.raises(ValueError, match="restore: expected"):
+            restore(model)
+
+
+def test_a_request_for_maps_says_what_to_do_instead() -> None:
+    model = in_memory("t5")
+    instrument(model)
+    warned = pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model")
+    with warned as caught:
+        model(**inputs_of(model), output_attentions=True)
+    assert len(caught) == 1

@@ -1,6 +1,5 @@
 """Layers without a softmax as they are used: their signed maps against the models' own rules on one-hot values."""
 
-import dataclasses
 import functools
 import inspect
 import warnings
@@ -15,7 +14,7 @@ from torch import Tensor
 from tests.viz_core.hub.families import HYBRIDS, hybrid
 from viz_core.hub import instrument, restore
 from viz_core.hub.transformers_internals import RULES, rules_of
-from viz_core.maps.contributions import contribution_norms, contribution_shares, contribution_sum, contribution_vectors
+from viz_core.maps.contributions import contribution_shares, contribution_sum
 from viz_core.maps.fingerprints import measure_layer, row_sum_error
 from viz_core.models.anatomy import output_projection
 from viz_core.trace import (
@@ -33,7 +32,6 @@ from viz_core.trace import (
     save_trace,
     sharpen,
     site_of,
-    window,
 )
 from viz_core.trace.sites import is_linear_attention
 
@@ -60,9 +58,6 @@ class Spy:
             if hasattr(layer, "slope_rate"):
                 self._handles.append(layer.qkv_proj.register_forward_hook(functools.partial(self._lightning, layer)))
                 self._handles.append(layer.norm.register_forward_pre_hook(functools.partial(self._written, layer)))
-            if hasattr(layer, "mlstm_backend"):
-                self._handles.append(layer.mlstm_backend.register_forward_hook(self._mlstm, with_kwargs=True))
-                self._handles.append(layer.multihead_norm.register_forward_pre_hook(self._normed))
         for names in {id(rules_of(type(layer))): rules_of(type(layer)) for layer in self.layers}.values():
             for name in {*RULES} & {*names}:
                 self._patch.setitem(names, name, self._around(names[name]))
@@ -111,15 +106,6 @@ class Spy:
             state = torch.exp(-layer.slope_rate.double()) * state + K[:, :, i, :, None] * torch.eye(n)[i].double()
             rows.append((Q[:, :, i, None] @ state)[:, :, 0])
         self.maps[self.site] = torch.stack(rows, dim=2).float()
-
-    def _mlstm(self, backend: Any, _inputs: Any, given: dict[str, Any], _result: Any) -> None:
-        if given["c_initial"] is None or not given["c_initial"].any():
-            batch, heads, n, _ = given["value"].shape
-            wide = {name: given[name].float() for name in ("query", "key", "igate", "fgate")}
-            self.maps[self.site] = backend.forward(value=torch.eye(n).expand(batch, heads, n, n), **wide)[0].detach()
-
-    def _normed(self, _norm: Any, inputs: Any) -> None:
-        self.outputs[self.site] = inputs[0].transpose(1, 2).detach()
 
     def _written(self, layer: Any, _norm: Any, inputs: Any) -> None:
         self.outputs[self.site] = inputs[0].unflatten(-1, (layer.num_attention_heads, -1)).transpose(1, 2).detach()
@@ -173,20 +159,16 @@ def test_maps_are_what_the_rule_gives_for_one_hot_values(family: str, model: Any
     loaded = load_trace(tmp_path / "rules.safetensors")[calls[0].site]
     assert loaded.signed
     assert torch.equal(loaded.weights(), calls[0].weights())
-    assert torch.equal(trace.to("cpu")[calls[0].site].weights(), calls[0].weights())
-    assert "entropy" not in measure_layer(calls[0], 1).fingerprints[0]
 
 
 def test_contributions_add_up_to_what_the_layer_writes(model: Any) -> None:
-    with record() as trace:
-        passed(model)
-    projections = {call.site: output_projection(model, call.site) for call in linear(trace)}
-    written, handles = dict[str, Tensor](), []
+    sites = [call.site for call in linear(recorded(model))]
+    projections, written, handles = {site: output_projection(model, site) for site in sites}, dict[str, Tensor](), []
     for site, W_o in projections.items():
         hook = functools.partial(lambda site, _layer, _inputs, output: written.update({site: output}), site)
         handles.append(W_o.register_forward_hook(hook))
-    edited = linear(trace)[0].site
-    with record(values=True) as trace, intervene({edited: [gate(0, 0.5), off(1), knock_out(2, query=40, key=38)]}):
+    edits = {sites[0]: [gate(0, 0.5), off(1), knock_out(2, query=40, key=38)]}
+    with record(values=True) as trace, intervene(edits):
         passed(model)
     for handle in handles:
         handle.remove()
@@ -195,25 +177,10 @@ def test_contributions_add_up_to_what_the_layer_writes(model: Any) -> None:
         output = written[call.site] - (0 if W_o.bias is None else W_o.bias)
         size = float(output.abs().max())
         assert float((contribution_sum(call, W_o) - output).abs().max()) < 1e-5 * size
-        alone = contribution_sum(call.text(1), W_o)
-        assert float((alone - output[1:, 27:]).abs().max()) < 1e-5 * size
-    call = linear(trace)[-1]
-    by_head = torch.stack([contribution_vectors(call, projections[call.site], 60, head) for head in range(4)], dim=1)
-    lengths = contribution_norms(call, projections[call.site])
-    torch.testing.assert_close(lengths[:, :4, 60], by_head.norm(dim=-1), atol=1e-5, rtol=1e-4)
-    shares = contribution_shares(trace, model)[call.site]
+        assert float((contribution_sum(call.text(1), W_o) - output[1:, 27:]).abs().max()) < 1e-5 * size
+    shares = contribution_shares(trace, model)[sites[-1]]
     assert not shares.signed
-    assert float(shares.weights().min()) >= 0
     assert row_sum_error([shares]) < 1e-5
-    with record() as trace:
-        passed(model)
-    with pytest.raises(ValueError, match="expected a layer that projects what its heads write"):
-        contribution_sum(replace_values(linear(trace)[0], call), None)
-
-
-def replace_values(call: AttentionCall, other: AttentionCall) -> AttentionCall:
-    """The call, whose norm and gate were not recorded, with values."""
-    return AttentionCall(call.site, dataclasses.replace(call.source, values=other.values))  # type: ignore[type-var]
 
 
 def test_padding_is_left_out(model: Any) -> None:
@@ -223,7 +190,6 @@ def test_padding_is_left_out(model: Any) -> None:
         model.base_model(IDS[1:, 27:], use_cache=False)
     first = linear(padded)[0]  # later layers see what others make of padding
     torch.testing.assert_close(first.text(1).weights(), alone[first.site].weights(), atol=1e-6, rtol=1e-5)
-    assert first.text(1).rule == first.rule
     measured, own = measure_layer(first, 1).fingerprints, measure_layer(alone[first.site]).fingerprints
     assert {"memory", "negative"} <= measured[0].keys()
     for found, expected in zip(measured, own, strict=True):
@@ -269,9 +235,6 @@ def test_edits_reach_the_rule(model: Any) -> None:
     torch.testing.assert_close(found[1, 3, 30:], before[1, 3, 30:], atol=1e-6, rtol=1e-5)
     torch.testing.assert_close(head_outputs(now), found, atol=1e-6, rtol=1e-5)
     assert not now.weights()[:, [0, 2]].any()
-    with intervene({call.site: window(None, 70)}), record(values=True) as same:
-        passed(model)
-    assert torch.equal(same[call.site].weights(), weights)
     with pytest.raises(ValueError, match="expected off, gate, mean"), intervene({call.site: sharpen(0, 2)}):
         passed(model)
     with pytest.raises(ValueError, match="expected no differentiable"), record(differentiable=True):
@@ -281,13 +244,10 @@ def test_edits_reach_the_rule(model: Any) -> None:
 def test_a_token_is_not_hidden_where_a_short_convolution_carries_it_on(family: str, model: Any) -> None:
     sites = [call.site for call in linear(recorded(model))]
     hide = [knock_out(None, key=5, query=slice(6, None)), knock_out(None, key=5, query=slice(0, 5))]
-    some = [knock_out((0, 1), key=5), knock_out(None, key=5, query=slice(8, None))]
     changed = IDS.clone()
     changed[0, 5], changed[1, 32] = 7, 7
     if family != "minimax":
         with pytest.raises(ValueError, match="a short convolution before the"), intervene(dict.fromkeys(sites, hide)):
-            passed(model)
-        with intervene(dict.fromkeys(sites, some)):  # pairs are cut in the map, whatever a key is made of
             passed(model)
         return
     others = [call.site for call in recorded(model) if call.rule == "softmax"]

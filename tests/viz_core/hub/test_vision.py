@@ -1,68 +1,63 @@
-"""Vision models of Hugging Face behind the shipped classifiers' face: the same numbers as transformers gives."""
+"""Vision models behind the shipped classifiers' face, and a speech model: the same numbers as transformers gives."""
 
-from functools import partial
+from itertools import pairwise
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pytest
 import torch
+import torch.nn.functional as F
 import transformers
 from PIL import Image
+from torch import Tensor
 
 from tests.viz_core.hub.conftest import Tiny, TinyModel
-from tests.viz_core.hub.families import image_processor
 from tests.viz_core.hub.test_families import eager
-from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
-from viz_core.hub import HubError, HubVision, coverage, instrument, load_hub
+from tests.viz_core.hub.tiny_talkers import ALIGNING, SECONDS, TWO_TOWERS
+from viz_core.hub import HubError, HubModel, HubRun, HubVision, coverage, instrument, load_hub
+from viz_core.hub.runs.sound_input import aligning_heads, languages_of, tasks_of
+from viz_core.hub.word_timestamps import word_times
 from viz_core.lab.heads_off import switchable
-from viz_core.lessons.vision_transformer import patchify, permutation_test, random_order
+from viz_core.lessons.vision_transformer import patchify
+from viz_core.maps.alignments import token_starts
 from viz_core.maps.rollout import gradient_relevance
+from viz_core.sounds.sound import RATE, Sound, tone_sequence
 from viz_core.view import view
 
 FAMILIES = {"vit": 1, "deit": 2, "dinov2": 1, "registers": 5}
 
 
 @pytest.mark.parametrize(("family", "special"), FAMILIES.items())
-def test_what_it_sees_is_what_the_lab_sees(
+def test_it_is_the_model_that_the_lab_runs(
     tiny_model: TinyModel, family: str, special: int, picture: Image.Image
 ) -> None:
-    model = HubVision(tiny_model(family))
+    model, run = HubVision(tiny_model(family)), tiny_model(family).run(image=picture)
     found = model.classify_prepared(model.prepare(picture))
-    run = tiny_model(family).run(image=picture)
-    assert (found.grid, found.num_special) == ((4, 4), special)
+    assert (found.grid, run.grid, found.num_special) == ((4, 4), (4, 4), special)
     for call, other in zip(found.trace, run.trace, strict=True):
         assert torch.equal(call.weights(), other.weights())
+    names = {"deit": ["[CLS]", "[DIST]"], "registers": ["[CLS]", *(f"[REG {i}]" for i in range(1, 5))]}
+    places = [f"{r}, {c}" for r in range(1, 5) for c in range(1, 5)]
+    assert [token.label for token in run.tokens] == [*names.get(family, ["[CLS]"]), *places]
     if family == "vit":
         torch.testing.assert_close(model.predict(found.prepared.pixels)[0], run.output.softmax(dim=-1))
         assert found.probabilities == pytest.approx({each.text: each.probability for each in run.labels})
-    assert list(found.prepared.seen.tobytes()) == list(run.image.tobytes())  # type: ignore[union-attr]
-
-
-@pytest.mark.parametrize("family", FAMILIES)
-def test_the_filters_make_the_tokens(tiny_model: TinyModel, family: str, picture: Image.Image) -> None:
-    model = HubVision(tiny_model(family))
-    pixels = model.prepare(picture).pixels
+    pixels, parts = found.prepared.pixels, tiny_model(family).engine.model.modules()
     vectors = patchify(pixels, model.patch_size) @ model.filters.flatten(start_dim=1).T + model.filter_bias
-    embeddings = next(
-        m for m in tiny_model(family).engine.model.modules() if type(m).__name__.endswith("PatchEmbeddings")
-    )
     with torch.no_grad():
-        torch.testing.assert_close(vectors, embeddings(pixels), atol=1e-5, rtol=1e-5)
-
-
-def test_without_positions_order_means_nothing(tiny_model: TinyModel, picture: Image.Image) -> None:
-    model = HubVision(tiny_model("vit"))
-    before = {name: p.clone() for name, p in tiny_model("vit").engine.model.named_parameters()}
-    pixels = model.prepare(picture).pixels
-    test = permutation_test(model.predict, pixels, model.patch_size, random_order(16, 3))
-    assert test.residual < 1e-6
-    assert test.change > 1e-3
-    for name, parameter in tiny_model("vit").engine.model.named_parameters():
-        assert torch.equal(parameter, before[name]), "the shared model is as it was"
+        expected = next(part for part in parts if type(part).__name__.endswith("PatchEmbeddings"))(pixels)
+    torch.testing.assert_close(vectors, expected, atol=1e-5, rtol=1e-5)
+    table, larger = model.position_table((4, 4)), model.position_table((6, 5))
+    own = next(p for p in tiny_model(family).positions if p.scheme == "learned").values
+    assert table is not None
+    assert torch.equal(table[0], own[-16:])
+    assert larger is not None
+    assert larger.shape == (1, 30, 32)
 
 
 def test_relevance_by_finite_weights(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
-    """Against transformers' own eager attention: its maps, kept in the graph, and their gradients."""
     model = HubVision(tiny_model("vit"))
     prepared = model.prepare(picture)
     found = model.relevance(prepared, model.labels[2])
@@ -72,25 +67,11 @@ def test_relevance_by_finite_weights(tiny: Tiny, tiny_model: TinyModel, picture:
     torch.testing.assert_close(found, expected, atol=1e-6, rtol=1e-5)
 
 
-@pytest.mark.parametrize(("family", "special"), [("vit", 1), ("deit", 2), ("dinov2", 1), ("registers", 1)])
-def test_positions_on_the_models_own_grid_are_its_table(tiny_model: TinyModel, family: str, special: int) -> None:
-    """Registers have tokens but no positions."""
-    model = HubVision(tiny_model(family))
-    table, larger = model.position_table((4, 4)), model.position_table((6, 5))
-    own = next(p for p in tiny_model(family).positions if p.scheme == "learned").values
-    assert table is not None
-    assert larger is not None
-    assert torch.equal(table[0], own[special:])
-    assert larger.shape == (1, 30, 32)
-
-
 def test_what_is_refused(tiny_model: TinyModel, picture: Image.Image) -> None:
-    for family, why in (("bert", "takes a text"), ("clip", "a picture and a text"), ("llava", "a picture and a text")):
+    for family, why in (("bert", "takes a text"), ("clip", "a picture and a text")):
         with pytest.raises(HubError, match=why):
             HubVision(tiny_model(family))
     model = HubVision(tiny_model("dinov2"))
-    assert model.labels == ()
-    assert model.classify_prepared(model.prepare(picture)).probabilities == {}
     with pytest.raises(HubError, match="names no classes"):
         model.predict(model.prepare(picture).pixels)
     with pytest.raises(HubError, match="no label 'cat'"):
@@ -101,7 +82,6 @@ TEXT = "a cat on the mat"
 
 
 def inputs_of(path: Path, picture: Image.Image) -> Any:
-    """By transformers' own processor, and as SigLIP's page has it: padded to the longest."""
     images = transformers.AutoImageProcessor.from_pretrained(path, backend="pil")
     tokenizer = transformers.AutoTokenizer.from_pretrained(path)
     options: dict[str, Any] = {"return_tensors": "pt", "return_token_type_ids": False}
@@ -141,75 +121,134 @@ def test_a_patch_is_read_as_the_class_token_is(tiny: Tiny, tiny_model: TinyModel
         assert float(run.output[token]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
 
 
-def test_a_patch_is_pooled_as_the_only_one(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
-    """Of a SigLIP: where the pooling is let see one patch alone, that patch's cosine is the model's own logit."""
-    model, path = tiny_model("siglip"), tiny("siglip")
-    run, inputs, plain = model.run(TEXT, image=picture), inputs_of(path, picture), eager(model, path)
-    pooling = plain.vision_model.head.attention
-    pooled = pooling.forward
-    for patch in (0, 9):
-        others = torch.arange(16)[None] != patch
-        with pytest.MonkeyPatch.context() as hidden, torch.no_grad():
-            hidden.setattr(pooling, "forward", partial(pooled, key_padding_mask=others))
-            logit = float(plain(**inputs).logits_per_image - plain.logit_bias)
-        assert float(run.output[1 + patch]) * plain.logit_scale.exp().item() == pytest.approx(logit, abs=1e-4)
-
-
 def test_what_each_head_of_the_pooling_looks_at(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image) -> None:
     """softmax(q k / sqrt(d)) by hand, from the halves of torch's one matrix for queries, keys and values."""
     model = tiny_model("siglip")
-    run = model.run(TEXT, image=picture)
-    assert run.frame is not None
-    assert (run.frame.grid, len(run.frame.tokens), len(run.tokens)) == ((4, 4), 16, 24)
-    assert [token.label for token in run.tokens[-3:]] == ["<pad>"] * 3
-    weights = run.trace["vision.head.cross"].weights()[0, :, 0]
-    states = eager(model, tiny("siglip")).vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
-    head = model.engine.model.vision_model.head
-    (query, key, _), (of_query, of_key, _) = (
-        head.attention.in_proj_weight.chunk(3),
-        head.attention.in_proj_bias.chunk(3),
-    )
-    q = (head.probe[0] @ query.T + of_query).reshape(2, 1, 8)
-    k = (states.last_hidden_state[0] @ key.T + of_key).reshape(16, 2, 8).transpose(0, 1)
+    run, plain = model.run(TEXT, image=picture), eager(model, tiny("siglip"))
+    states = plain.vision_model(inputs_of(tiny("siglip"), picture)["pixel_values"])
+    head = plain.vision_model.head
+    queries, keys, _ = zip(head.attention.in_proj_weight.chunk(3), head.attention.in_proj_bias.chunk(3), strict=True)
+    q = F.linear(head.probe[0], *queries).reshape(2, 1, 8)
+    k = F.linear(states.last_hidden_state[0], *keys).reshape(16, 2, 8).transpose(0, 1)
     by_hand = (q @ k.mT / 8**0.5).softmax(dim=-1)[:, 0]
-    torch.testing.assert_close(weights, by_hand.detach(), atol=1e-6, rtol=0)
-    plain = eager(model, tiny("siglip"))
+    found = run.trace["vision.head.cross"].weights()[0, :, 0]
+    torch.testing.assert_close(found, by_hand.detach(), atol=1e-6, rtol=0)
     assert set(instrument(plain)) == set(run.trace.sites) == {row.site for row in coverage(model.network, "encoder")}
-    pooled = next(maps for maps in run.maps if maps.id == "vision-head-cross")
-    assert (pooled.id, pooled.query_tokens[0].label, pooled.key_tokens) == (
-        "vision-head-cross",
-        "head",
-        run.frame.tokens,
-    )
     group = next(group for group in view(run).groups if group.id == "vision-head-cross")
     assert group.image is not None
-    assert (group.image.of_queries, len(group.query_tokens), group.label) == (False, 1, "vision.head.cross")
-    assert view(run).state.group != group.id
-
-
-def test_what_a_run_holds(tiny_model: TinyModel, picture: Image.Image) -> None:
-    model = tiny_model("clip")
-    run = model.run(TEXT, image=picture)
-    frame = run.frame
-    assert frame is not None
-    assert (frame.grid, frame.image.size, len(frame.tokens)) == ((4, 4), (16, 16), 17)
-    assert {maps.id for maps in run.maps} == {"vision-self", "encoder-self"}
-    assert model.card.kind == "dual-encoder"
-    assert model.card.max_tokens == 24, "the picture's table of 17 positions is no limit of the text"
+    assert (group.image.of_queries, len(group.query_tokens), len(group.key_tokens)) == (False, 1, 16)
     assert switchable(model, run) == ()
-    words = next(maps for maps in run.maps if maps.id == "encoder-self")
-    assert all(float(call.weights().triu(diagonal=1).max()) == 0 for call in words.calls), "CLIP reads left to right"
 
 
-def test_its_eyes_stand_alone_too(tiny: Tiny, tiny_model: TinyModel, picture: Image.Image, tmp_path: Path) -> None:
-    """A CLIP vision model by itself is a vision model like any other, with the same maps."""
-    whole = tiny_model("clip").run(TEXT, image=picture)
-    transformers.CLIPVisionModel.from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
-    image_processor("CLIPImageProcessor").from_pretrained(tiny("clip")).save_pretrained(tmp_path / "eyes")
-    model = load_hub(tmp_path / "eyes", device="cpu")
-    run = model.run(image=picture)
-    for layer in range(2):
-        assert torch.equal(run.trace[f"encoder.{layer}.self"].weights(), whole.trace[f"vision.{layer}.self"].weights())
-    table = HubVision(model).position_table((4, 4))
-    assert table is not None
-    assert table.shape == (1, 16, 16)
+SPOKEN = "the cat sat, on the mat"
+SOUND = tone_sequence()
+
+
+@pytest.fixture(scope="module")
+def model(tiny: Tiny) -> HubModel:
+    return load_hub(tiny("whisper"), device="cpu")
+
+
+@pytest.fixture(scope="module")
+def run(model: HubModel) -> HubRun:
+    return model.run(sound=SOUND, max_new_tokens=9)
+
+
+@pytest.fixture(scope="module")
+def plain(model: HubModel, tiny: Tiny) -> Any:
+    return eager(model, tiny("whisper"))
+
+
+def features_of(sound: Sound) -> dict[str, Tensor]:
+    from transformers import WhisperFeatureExtractor
+
+    extractor = WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS)
+    return dict(extractor(sound.samples, sampling_rate=RATE, return_tensors="pt", return_attention_mask=True))
+
+
+def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run: HubRun, plain: Any) -> None:
+    """transformers tells when each token ends, by the step that reads it: the step that writes the next begins then."""
+    options = {"return_timestamps": False, "return_token_timestamps": True, "return_dict_in_generate": True}
+    options |= {"force_unique_generate_call": True, "max_new_tokens": 9}
+    with torch.no_grad():
+        expected = plain.generate(**features_of(SOUND), **options)
+    ids = expected["sequences"][0].tolist()
+    assert [token.id for token in (*run.decoder_tokens, run.target_tokens[-1])] == ids
+    sound = run.sound
+    assert sound is not None
+    assert sound.num_prompt_tokens == 4, "start, language, task, no times"
+    cross = {call.layer: call for call in run.trace if call.kind == "cross"}
+    rows, keys = slice(sound.num_prompt_tokens, None), slice(sound.num_keys)
+    weights = torch.stack([cross[layer].weights(head=head, queries=rows, keys=keys)[0] for layer, head in ALIGNING])
+    expected_times = expected["token_timestamps"][0][sound.num_prompt_tokens : -1].numpy()
+    assert len(set(expected_times.tolist())) > 3, "times that are all alike would prove nothing"
+    assert np.allclose(token_starts(weights) * sound.key_seconds, expected_times, atol=1e-6)
+
+
+def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any) -> None:
+    assert (model.card.languages, model.card.tasks) == (("en", "fr"), ("transcribe", "translate"))
+    run = model.run(sound=SOUND, language="fr", task="translate", max_new_tokens=3)
+    begin = ["<|startoftranscript|>", "<|fr|>", "<|translate|>", "<|notimestamps|>"]
+    assert [token.text for token in run.decoder_tokens[:4]] == begin
+    with torch.no_grad():
+        expected = plain.generate(**features_of(SOUND), language="fr", task="translate", max_new_tokens=3)
+    assert expected[0].tolist()[-3:] == [token.id for token in run.target_tokens[-3:]]
+    run = model.run(sound=SOUND, language="fr", target=SPOKEN)
+    assert [token.text for token in run.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
+
+
+def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
+    sound = run.sound
+    assert sound is not None
+    made = features_of(SOUND)
+    frames = int(made["attention_mask"].sum())
+    assert torch.equal(sound.spectrogram, made["input_features"][0, :, :frames])
+    assert (sound.frame_seconds, sound.key_seconds) == (0.01, 0.02)
+    assert sound.num_keys == frames // 2 == 135 == SOUND.seconds / 0.02
+    assert (sound.aligning, sound.aligning_named) == (((0, 1), (1, 2)), True)
+    assert [run.tokens[i].label for i in (0, 1, 62, 149)] == ["0.00 s", "0.02 s", "1.24 s", "2.98 s"]
+    sizes = {maps.id: (len(maps.query_tokens), len(maps.key_tokens)) for maps in run.maps}
+    assert sizes == {"encoder-self": (150, 150), "decoder-self": (12, 12), "decoder-cross": (12, 150)}
+
+
+def test_words_of_a_text_that_is_given(model: HubModel) -> None:
+    run = model.run(sound=SOUND, target=SPOKEN)
+    words = word_times(model, run)
+    assert [word.text for word in words] == ["the", "cat", "sat,", "on", "the", "mat"]
+    assert run.text == SPOKEN
+    assert words[0].start == 0
+    assert all(word.start <= word.end for word in words)
+    assert all(word.end == then.start for word, then in pairwise(words))
+    assert words[-1].end <= SOUND.seconds
+    for word in words:
+        tokens = run.target_tokens[slice(*word.steps)]
+        assert "".join(token.text for token in tokens) == word.text
+    assert word_times(model, run, [(0, 0)]) != words, "another head tells other times"
+    with pytest.raises(ValueError, match="expected a layer and head"):
+        word_times(model, run, [(0, 4)])
+    short = model.run(sound=Sound(np.full(100, 0.1, np.float32)), max_new_tokens=3)
+    assert word_times(model, short)
+
+
+SCRIPTS = {
+    "猫が座る": [*"猫が座る"],
+    "it's 5 o'clock!": ["it's", "5", "o'clock!"],
+    "café 😀": ["café", "😀"],
+    "=1+1": ["=1+1"],
+}
+
+
+@pytest.mark.parametrize("text", SCRIPTS)
+def test_words_of_any_script(model: HubModel, text: str) -> None:
+    assert [word.text for word in word_times(model, model.run(sound=SOUND, target=text))] == SCRIPTS[text]
+
+
+def test_aligning_heads_are_those_that_there_are() -> None:
+    later_half = (((1, 0), (1, 1)), False)
+    assert aligning_heads([[0, 1], [1, 0]], 2, 2) == (((0, 1), (1, 0)), True)
+    assert aligning_heads([[1, 1], [1, 1], [5, 5]], 2, 2) == (((1, 1),), True)
+    for named in (None, [[9, 9], ["a", 0], [0], 7, [0, -1]], "none"):
+        assert aligning_heads(named, 2, 2) == later_half
+
+    nothing = SimpleNamespace(is_multilingual=True, lang_to_id=["<|en|>"], task_to_id={"sing": 1})
+    assert (languages_of(nothing, 50), tasks_of(nothing, 50)) == ((), ())

@@ -1,10 +1,7 @@
 """Models that read a picture and a text together: the maps of eager, and each patch where it lies on the picture."""
 
 import contextlib
-import json
-import shutil
 import sys
-from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
@@ -19,18 +16,16 @@ from tests.viz_core.hub.conftest import Tiny, TinyModel
 from tests.viz_core.hub.families import maps_of
 from tests.viz_core.hub.test_families import assert_same_maps, eager
 from tests.viz_core.hub.tiny_talkers import FAMILIES
-from viz_core.hub import HubError, load_hub
+from viz_core.hub import HubError
 from viz_core.hub.kinds import recognise
 from viz_core.hub.runs import layouts
 from viz_core.images.open_image import Video
-from viz_core.lab.heads_off import switchable, without_heads
 
 PACKED = ["qwen2_vl", "qwen2_5_vl", "qwen3_vl"]
 TEXT = "The cat <image> sat on the mat"
 
 
 def features(model: Any, inputs: dict[str, Tensor]) -> Tensor:
-    """What the language model is given of a picture or video, a row a token, by the model's own code."""
     names = ("pixel_values", "pixel_attention_mask", "image_grid_thw", "image_sizes")
     with torch.no_grad():
         if "pixel_values_videos" in inputs:
@@ -165,22 +160,6 @@ def test_each_patch_lies_where_it_is_said_to(family: str, medium: str, tiny_mode
             assert np.unravel_index(difference.argmax(), difference.shape) == (row, column)
 
 
-def test_patches_are_named_and_the_rest_is_text(tiny_model: TinyModel, picture: Image.Image) -> None:
-    run = tiny_model("llava").run(TEXT, image=picture, max_new_tokens=0)
-    labels = [token.label for token in run.tokens]
-    (grid,) = run.patches
-    assert grid.places.tolist() == [[3, 4, 5, 6], [7, 8, 9, 10], [11, 12, 13, 14], [15, 16, 17, 18]]
-    assert labels[:4] == ["The", "·cat", "·", "r1c1"]
-    assert labels[13] == "r3c3"
-    assert labels[18:20] == ["r4c4", "·sat"]
-    assert run.prompt == TEXT
-    assert run.image is not None
-    assert run.image.size == (20, 30)
-    assert [maps.id for maps in run.maps] == ["vision-self", "decoder-self"]
-    before = tiny_model("llava").run("sat on the mat", image=picture, max_new_tokens=0)
-    assert before.prompt == "<image>sat on the mat"
-
-
 def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel, picture: Image.Image) -> None:
     """30 rows and 20 columns become 48 x 32 pixels: 3 x 2 tiles of 2 x 2 merged patches; then all of it in 2 x 2."""
     run = tiny_model("smolvlm").run(TEXT, image=picture, max_new_tokens=0)
@@ -196,8 +175,25 @@ def test_tiles_are_one_grid_and_the_whole_picture_another(tiny_model: TinyModel,
     assert run.frame is not None
     assert (run.frame.grid, run.frame.image.size) == ((4, 4), (16, 16))
     assert [maps.id for maps in run.maps] == ["vision-self", "decoder-self"]
-    per_layer = len(run.tokens) * 4 * (4 + 2) * 8 + 16 * 4 * 2 * 16
-    assert run.trace.nbytes == 2 * per_layer, "of seven frames the tower's last is kept"
+    run = tiny_model("llava").run(TEXT, image=picture, max_new_tokens=0)
+    (grid,) = run.patches
+    assert grid.places.tolist() == [[3, 4, 5, 6], [7, 8, 9, 10], [11, 12, 13, 14], [15, 16, 17, 18]]
+    labels = [token.label for token in run.tokens]
+    assert (labels[:4], labels[18:20]) == (["The", "·cat", "·", "r1c1"], ["r4c4", "·sat"])
+    assert isinstance(tiny_model("llava").engine.serial, contextlib.nullcontext)
+    assert not isinstance(tiny_model("qwen2_vl").engine.serial, contextlib.nullcontext), "one at a time, for its state"
+
+
+def test_what_the_lab_does_not_know_is_refused(
+    tiny_model: TinyModel, picture: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pixtral = transformers.LlavaConfig(vision_config={"model_type": "pixtral"})
+    for config in (pixtral, transformers.Blip2Config()):
+        with pytest.raises(HubError, match="in a way that the lab does not know"):
+            recognise(config, "other")
+    monkeypatch.setattr(layouts, "MAX_PATCHES", 31)
+    run = tiny_model("qwen2_5_vl").run(TEXT, image=picture, max_new_tokens=0)
+    assert [maps.id for maps in run.maps] == ["decoder-self"], "the tower of a large packed picture is not recorded"
 
 
 def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyModel, picture: Image.Image) -> None:
@@ -209,50 +205,3 @@ def test_what_paligemma_reads_sees_itself_in_both_directions(tiny_model: TinyMod
             weights = call.weights()[0]
             assert float(weights[:, : run.num_prompt_tokens, : run.num_prompt_tokens].min()) > 0
             assert float(weights[:, run.num_prompt_tokens :].triu(diagonal=run.num_prompt_tokens + 1).max()) == 0
-
-
-def test_the_tower_of_a_large_packed_picture_is_not_kept(
-    tiny_model: TinyModel, picture: Image.Image, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(layouts, "MAX_PATCHES", 31)
-    run = tiny_model("qwen2_5_vl").run(TEXT, image=picture, max_new_tokens=0)
-    assert run.frame is None
-    assert [maps.id for maps in run.maps] == ["decoder-self"]
-
-
-def test_heads_switch_off_in_both_stacks(tiny_model: TinyModel, picture: Image.Image) -> None:
-    model = tiny_model("llava")
-    run = model.run(TEXT, image=picture, max_new_tokens=2)
-    assert switchable(model, run) == (
-        ("vision.0.self", 2),
-        ("vision.1.self", 2),
-        ("decoder.0.self", 4),
-        ("decoder.1.self", 4),
-    )
-    for site in ("vision.0.self", "decoder.1.self"):
-        found = without_heads(model, run, ((site, 1),))
-        assert max(abs(change.after - change.before) for change in found.changes) > 1e-6
-
-
-def test_models_that_are_refused(tiny: Tiny, tmp_path: Path) -> None:
-    shutil.copytree(tiny("llava"), tmp_path / "other")
-    file = tmp_path / "other" / "tokenizer.json"
-    content = json.loads(file.read_text())
-    content["added_tokens"] = [token for token in content["added_tokens"] if token["content"] != "<image>"]
-    file.write_text(json.dumps(content))
-    (tmp_path / "other" / "tokenizer_config.json").unlink()
-    with pytest.raises(HubError, match="no token for a patch"):
-        load_hub(tmp_path / "other", device="cpu")
-    pixtral = transformers.LlavaConfig(vision_config={"model_type": "pixtral"})
-    for config in (pixtral, transformers.Blip2Config()):
-        with pytest.raises(HubError, match="in a way that the lab does not know"):
-            recognise(config, "other")
-
-
-def test_a_model_that_keeps_state_serves_one_at_a_time(tiny_model: TinyModel) -> None:
-    assert isinstance(tiny_model("llava").engine.serial, contextlib.nullcontext)
-    assert not isinstance(tiny_model("qwen2_vl").engine.serial, contextlib.nullcontext)
-    card = tiny_model("llava").card
-    assert (card.kind, card.head, card.num_layers) == ("vision-language", "words", {"vision": 2, "decoder": 2})
-    assert card.prompt == "USER: <image>\n{text} ASSISTANT:"
-    assert card.max_tokens == 2048, "the tower's table of positions is no limit of the text"

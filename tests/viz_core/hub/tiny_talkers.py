@@ -30,81 +30,50 @@ TILES = {"size": {"longest_edge": 48}, "max_image_size": {"longest_edge": 16}}
 
 TWO_TOWERS = ("clip", "siglip")
 
+SQUARE: dict[str, Any] = {"size": {"height": 16, "width": 16}}
+CROPPED: dict[str, Any] = {"size": {"shortest_edge": 18}, "crop_size": SQUARE["size"]}
+POINTS: dict[str, Any] = {"image_grid_pinpoints": PINPOINTS}
+PACKED = {"depth": 2, "num_heads": 2, **SQUARES}
+NARROW = {**PACKED, "hidden_size": 16, "out_hidden_size": 32, "intermediate_size": 24}
+GEMMA = {"text_config": {"model_type": "gemma", "head_dim": 8, **WORDS}, "projection_dim": 32, "hidden_size": 32}
+
+
+def eyes(kind: str, **sizes: Any) -> dict[str, Any]:
+    return {"vision_config": {"model_type": kind, **EYES}, **sizes}
+
+
 # Family: model class, tokens of its own, sizes beside the text's, image processor and its options.
 FAMILIES: dict[str, tuple[str, list[str], dict[str, Any], str, dict[str, Any]]] = {
-    "llava": (
-        "LlavaForConditionalGeneration",
-        LLAVA_TOKENS,
-        {"vision_config": {"model_type": "clip_vision_model", **EYES}},
-        "CLIPImageProcessor",
-        {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}},
-    ),
+    "llava": ("Llava", LLAVA_TOKENS, eyes("clip_vision_model"), "CLIP", CROPPED),
     "llava_next": (
-        "LlavaNextForConditionalGeneration",
-        LLAVA_TOKENS,
-        {"vision_config": {"model_type": "clip_vision_model", **EYES}, "image_grid_pinpoints": PINPOINTS},
-        "LlavaNextImageProcessor",
-        {"size": {"shortest_edge": 16}, "crop_size": {"height": 16, "width": 16}, "image_grid_pinpoints": PINPOINTS},
+        *("LlavaNext", LLAVA_TOKENS, eyes("clip_vision_model", **POINTS), "LlavaNext"),
+        {**CROPPED, "size": {"shortest_edge": 16}, **POINTS},
     ),
-    "idefics3": (
-        "Idefics3ForConditionalGeneration",
-        TILE_TOKENS,
-        {"vision_config": {"model_type": "idefics3_vision", **EYES}, "scale_factor": 2},
-        "Idefics3ImageProcessor",
-        TILES,
-    ),
-    "smolvlm": (
-        "SmolVLMForConditionalGeneration",
-        TILE_TOKENS,
-        {"vision_config": {"model_type": "smolvlm_vision", **EYES}, "scale_factor": 2},
-        "SmolVLMImageProcessor",
-        TILES,
-    ),
+    "idefics3": ("Idefics3", TILE_TOKENS, eyes("idefics3_vision", scale_factor=2), "Idefics3", TILES),
+    "smolvlm": ("SmolVLM", TILE_TOKENS, eyes("smolvlm_vision", scale_factor=2), "SmolVLM", TILES),
     "qwen2_vl": (
-        "Qwen2VLForConditionalGeneration",
-        QWEN_TOKENS,
-        {"vision_config": {"depth": 2, "embed_dim": 16, "hidden_size": 32, "num_heads": 2, "mlp_ratio": 2, **SQUARES}},
-        "Qwen2VLImageProcessor",
-        PIXELS,
+        *("Qwen2VL", QWEN_TOKENS),
+        {"vision_config": {**PACKED, "embed_dim": 16, "hidden_size": 32, "mlp_ratio": 2}},
+        *("Qwen2VL", PIXELS),
     ),
     "qwen2_5_vl": (
-        "Qwen2_5_VLForConditionalGeneration",
-        QWEN_TOKENS,
-        {
-            "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
-            | {"intermediate_size": 24, "window_size": 16, "fullatt_block_indexes": [1]}
-        },
-        "Qwen2VLImageProcessor",
-        PIXELS,
+        *("Qwen2_5_VL", QWEN_TOKENS),
+        {"vision_config": {**NARROW, "window_size": 16, "fullatt_block_indexes": [1]}},
+        *("Qwen2VL", PIXELS),
     ),
     "qwen3_vl": (
-        "Qwen3VLForConditionalGeneration",
-        QWEN_TOKENS,
-        {
-            "vision_config": {"depth": 2, "hidden_size": 16, "out_hidden_size": 32, "num_heads": 2, **SQUARES}
-            | {"intermediate_size": 24, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}
-        },
-        "Qwen2VLImageProcessor",
-        PIXELS,
+        *("Qwen3VL", QWEN_TOKENS),
+        {"vision_config": {**NARROW, "num_position_embeddings": 16, "deepstack_visual_indexes": [0]}},
+        *("Qwen2VL", PIXELS),
     ),
     "internvl": (
-        "InternVLForConditionalGeneration",
-        INTERN_TOKENS,
-        {"vision_config": {"model_type": "internvl_vision", **EYES}, "image_seq_length": 4},
-        "GotOcr2ImageProcessor",
-        {"size": {"height": 16, "width": 16}, "max_patches": 6},
+        *("InternVL", INTERN_TOKENS, eyes("internvl_vision", image_seq_length=4), "GotOcr2"),
+        {**SQUARE, "max_patches": 6},
     ),
     "paligemma": (
-        "PaliGemmaForConditionalGeneration",
-        LLAVA_TOKENS,
-        {
-            "vision_config": {"model_type": "siglip_vision_model", "vision_use_head": False, **EYES},
-            "text_config": {"model_type": "gemma", "head_dim": 8, **WORDS},
-            "projection_dim": 32,
-            "hidden_size": 32,
-        },
-        "SiglipImageProcessor",
-        {"size": {"height": 16, "width": 16}},
+        *("PaliGemma", LLAVA_TOKENS),
+        {"vision_config": {"model_type": "siglip_vision_model", "vision_use_head": False, **EYES}, **GEMMA},
+        *("Siglip", SQUARE),
     ),
 }
 
@@ -116,7 +85,7 @@ WHISPER_SPECIAL += ["<|startofprev|>", "<|nospeech|>", "<|notimestamps|>"]
 
 
 def build(family: str, path: Path) -> None:
-    """Write a model of this family, its weights random but large enough that attention is far from even."""
+    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
     if family == "whisper":
         _build_whisper(path)
         return
@@ -124,7 +93,7 @@ def build(family: str, path: Path) -> None:
         _build_two_towers(family, path)
         return
     name, own, sizes, processor, options = FAMILIES[family]
-    model_class = getattr(transformers, name)
+    model_class = getattr(transformers, f"{name}ForConditionalGeneration")
     tokenizer = transformers.PreTrainedTokenizerFast(
         tokenizer_object=train("bytes"), pad_token="<pad>", bos_token="<bos>", eos_token="<eos>", unk_token="<unk>"
     )
@@ -138,32 +107,27 @@ def build(family: str, path: Path) -> None:
         )
     _save(model_class, config, path)
     tokenizer.save_pretrained(path)
-    image_processor(processor)(**options).save_pretrained(path)
+    image_processor(f"{processor}ImageProcessor")(**options).save_pretrained(path)
     if family == "qwen3_vl":  # its limits are those of all frames together
         size = {"shortest_edge": 1024, "longest_edge": 4096}
         (path / "video_preprocessor_config.json").write_text(json.dumps({"size": size}), encoding="utf-8")
-    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 
 def _build_two_towers(family: str, path: Path) -> None:
-    words = {name: WORDS[name] for name in ("hidden_size", "intermediate_size", "num_hidden_layers")}
-    words |= {"vocab_size": 400, "num_attention_heads": 4, "max_position_embeddings": 24, "eos_token_id": 2}
-    words |= {"bos_token_id": 1, "pad_token_id": 0}
+    words = {**WORDS, "vocab_size": 400, "max_position_embeddings": 24}
+    del words["num_key_value_heads"]
     if family == "clip":
         clip = transformers.CLIPConfig(text_config=words, vision_config=EYES, projection_dim=12)
         _save(transformers.CLIPModel, clip, path)
-        size: dict[str, Any] = {"size": {"shortest_edge": 18}, "crop_size": {"height": 16, "width": 16}}
-        image_processor("CLIPImageProcessor")(**size).save_pretrained(path)
+        image_processor("CLIPImageProcessor")(**CROPPED).save_pretrained(path)
     else:
         words["projection_size"] = EYES["hidden_size"]
         _save(transformers.SiglipModel, transformers.SiglipConfig(text_config=words, vision_config=EYES), path)
-        image_processor("SiglipImageProcessor")(size={"height": 16, "width": 16}).save_pretrained(path)
+        image_processor("SiglipImageProcessor")(**SQUARE).save_pretrained(path)
     save_tokenizer("bytes", path, ends=True)
-    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 
 def _save(model_class: Any, config: Any, path: Path) -> None:
-    """Weights that are random, but large enough that attention is far from even."""
     with torch.random.fork_rng():
         torch.manual_seed(11)
         model = model_class(config).eval()
@@ -174,7 +138,6 @@ def _save(model_class: Any, config: Any, path: Path) -> None:
 
 
 def _build_whisper(path: Path) -> None:
-    """Two layers of width 16 on each side, and everything else that a folder of a real one has. It writes words."""
     tokenizer = _whisper_tokenizer(train("bytes"))
     tokenizer.save_pretrained(path)
     ids = {name: tokenizer.convert_tokens_to_ids(name) for name in WHISPER_SPECIAL}
@@ -218,7 +181,6 @@ def _build_whisper(path: Path) -> None:
     model.generation_config = transformers.GenerationConfig(**fields)
     model.save_pretrained(path)
     transformers.WhisperFeatureExtractor(feature_size=20, chunk_length=SECONDS).save_pretrained(path)
-    (path / "README.md").write_text("---\nlicense: cc0-1.0\n---\n# A tiny random model\n", encoding="utf-8")
 
 
 def _whisper_tokenizer(trained: Tokenizer) -> transformers.WhisperTokenizer:

@@ -13,8 +13,7 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.viz_core.hub.families import build, hooks
-from tests.viz_core.hub.measured import zero_head
+from tests.viz_core.hub.families import build, hooks, zero_head
 from viz_core.hub import HubModel, load_hub
 from viz_core.lab.circuits import MAX_PLACES, through_the_layers
 from viz_core.lab.heads_off import switchable, without_heads

@@ -20,7 +20,6 @@ def brute_force(
     scale: float | None = None,
     softcap: float | None = None,
 ) -> Tensor:
-    """Every weight by itself, over plain Python floats."""
     batch, heads, num_queries, d = queries.shape
     key_heads, num_keys = keys.shape[1:3]
     scale = 1 / math.sqrt(d) if scale is None else scale

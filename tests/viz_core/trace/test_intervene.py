@@ -1,4 +1,4 @@
-"""Heads edited while a model runs: each edit against its definition, what is not named, patches, gates, caches."""
+"""Edits while a model runs: each against its definition, patches, gates, caches, learned sinks, and edits of states."""
 
 import pickle
 from collections.abc import Callable
@@ -8,12 +8,14 @@ import pytest
 import torch
 from torch import Tensor
 
+from tests.viz_core.hub.families import in_memory, inputs_of
 from tests.viz_core.trace.attention_cases import CASES, B, H, K, V, brute_force, tensors
 from viz_core.attention import MultiHeadAttention
-from viz_core.models import BlockOptions, TransformerEncoder
+from viz_core.hub import instrument
 from viz_core.pretrained import Translator
 from viz_core.trace import (
     Edit,
+    Trace,
     attend,
     gate,
     head_outputs,
@@ -27,6 +29,7 @@ from viz_core.trace import (
     sharpen,
     uniform,
     window,
+    zero,
 )
 
 HEAD = 1
@@ -38,7 +41,6 @@ def normalised(weights: Tensor) -> Tensor:
 
 
 def one_key(weights: Tensor, key_of: Callable[[int], int], seen: Tensor) -> Tensor:
-    """All weight on one key of each query, as far as it may be seen."""
     found = torch.zeros_like(weights)
     for i in range(weights.shape[-2]):
         if key_of(i) < weights.shape[-1]:
@@ -52,29 +54,30 @@ def matrix() -> Tensor:
 
 
 def expected_weights(name: str, weights: Tensor, start: int) -> Tensor:
-    """What an edit makes of one head's weights, by its definition."""
     seen = (weights > 0).to(weights)
-    last = weights.shape[-1] - 1
+    rows, keys = weights.shape[-2:]
     if name == "uniform":
         return normalised(seen)
     if name == "sharpen":
         return normalised(weights**2)
-    if name == "previous":
-        return one_key(weights, lambda i: max(0, i + start - 1), seen)
-    if name == "diagonal":
-        return one_key(weights, lambda i: i + start, seen)
-    if name == "first":
-        return one_key(weights, lambda _: 0, seen)
+    if name in KEY_OF:
+        return one_key(weights, lambda i: KEY_OF[name](i + start), seen)
     if name == "matrix":
-        rows = weights.shape[-2]
-        return normalised(matrix()[start : start + rows, : last + 1].to(weights) * seen)
+        return normalised(matrix()[start : start + rows, :keys].to(weights) * seen)
     if name == "window":  # two keys on either side, and the first of all
-        steps = torch.arange(last + 1)[None] - torch.arange(weights.shape[-2])[:, None] - start
-        return normalised(weights * ((steps.abs() <= 2) | (torch.arange(last + 1) == 0)))
+        steps = torch.arange(keys)[None] - torch.arange(rows)[:, None] - start
+        return normalised(weights * ((steps.abs() <= 2) | (torch.arange(keys) == 0)))
     cut = weights.clone()  # query 5 from keys 0 and 3
-    if 0 <= 5 - start < weights.shape[-2]:
+    if 0 <= 5 - start < rows:
         cut[..., 5 - start, [0, 3]] = 0
     return normalised(cut)
+
+
+KEY_OF: dict[str, Callable[[int], int]] = {
+    "previous": lambda i: max(0, i - 1),
+    "diagonal": lambda i: i,
+    "first": lambda _: 0,
+}
 
 
 EDITS: dict[str, Edit] = {
@@ -117,12 +120,10 @@ def test_edits_that_replace_what_a_head_writes(case: str) -> None:
     plain = attend(queries, keys, values, **options)
     with intervene({"attention.0": [off(0), mean(2, means), gate(3, 0.25)]}), record() as trace:
         output = attend(queries, keys, values, **options)
-    assert torch.equal(output[:, 0], torch.zeros_like(plain[:, 0]))
-    assert torch.equal(output[:, 1], plain[:, 1])
-    assert torch.equal(output[:, 2], means[2].expand_as(plain[:, 2]))
-    assert torch.equal(output[:, 3], plain[:, 3] * 0.25)
+    parts = plain[:, 0] * 0, plain[:, 1], means[2].expand_as(plain[:, 2]), plain[:, 3] * 0.25
+    assert torch.equal(output, torch.stack(parts, dim=1))
     weights = trace["attention.0"].weights()
-    assert not weights[:, [0, 2]].any(), "they look at nothing"
+    assert not weights[:, [0, 2]].any(), "they attend to nothing"
     expected = brute_force(queries, keys, **options)
     torch.testing.assert_close(weights[:, [1, 3]].double(), expected[:, [1, 3]], atol=1e-6, rtol=0)
 
@@ -140,35 +141,19 @@ def test_edits_are_applied_from_the_outermost_in_order() -> None:
     torch.testing.assert_close(trace["attention.0"].weights()[0, 0, 0, :3], row / row.sum())
 
 
-@pytest.mark.parametrize("bias", [False, True])
-@pytest.mark.parametrize("key_heads", [1, 2, 4])
-def test_off_is_a_head_s_columns_of_the_output_projection_at_zero(bias: bool, key_heads: int) -> None:
-    encoder = TransformerEncoder(20, 16, 24, 4, 2, 0.0, bias, options=BlockOptions(num_key_heads=key_heads)).eval()
-    X, lengths = torch.randint(0, 20, (3, 6)), torch.tensor([6, 2, 4])
-    with intervene({"encoder.1.self": off(2)}):
-        found = encoder(X, lengths)
-    W_o = encoder.blocks[1].attention.W_o
-    with torch.no_grad():
-        W_o.weight[:, 8:12] = 0
-    assert torch.equal(found, encoder(X, lengths))
-
-
 def test_a_patched_head_does_what_it_did_in_the_other_run() -> None:
     layer = MultiHeadAttention(12, 4, num_key_heads=2)
     X, Y = torch.randn(2, 1, 5, 12)
     with record(values=True) as trace:
         layer(X, X, X)
     other = trace["attention.0"]
-    with intervene({"attention.0": [patch(1, other), patch(2, other, "output")]}), record(values=True) as trace:
+    with intervene({"attention.0": patch(1, other)}), record() as trace:
         layer(Y, Y, Y)
-    patched = trace["attention.0"]
-    torch.testing.assert_close(patched.weights(head=1), other.weights(head=1), atol=1e-6, rtol=0)
-    assert not patched.weights(head=2).any()
+    torch.testing.assert_close(trace[0].weights(head=1), other.weights(head=1), atol=1e-6, rtol=0)
     seen: list[Tensor] = []
     layer.W_o.register_forward_pre_hook(lambda _layer, inputs: seen.append(inputs[0]))
     longer = torch.randn(1, 7, 12)
-    with record(values=True) as trace:
-        layer(longer, longer, longer)
+    layer(longer, longer, longer)
     with intervene({"attention.0": patch(2, other, "output")}):
         layer(longer, longer, longer)
     plain, found = (each.unflatten(-1, (4, 3))[:, :, 2] for each in seen)
@@ -204,3 +189,105 @@ def test_steps_with_a_cache_agree_with_the_recorded_pass(translator: Translator,
         found = translator.translate_all(texts, max_new_tokens=9, beam=beam)
     assert max(one.cache_error for one in found) < 1e-4
     assert any(one.log_probability != other.log_probability for one, other in zip(found, plain, strict=True))
+
+
+@pytest.mark.parametrize("family", ["llama", "marian", "t5"])
+def test_places_are_counted_through_generation_with_a_cache(family: str) -> None:
+    model = in_memory(family)
+    sites = instrument(model)
+    last = sites[-1].rsplit(".", 1)[0]
+    edits = {f"{last}.self": knock_out(None, query=(4, 7), key=(1, 2))}
+    if f"{last}.cross" in sites:
+        edits[f"{last}.cross"] = [pattern(1, "diagonal"), knock_out(None, query=3, key=0)]
+    ids = torch.tensor([[7, 8, 9, 10, 11, 12]])
+    options = {"do_sample": False, "max_new_tokens": 6, "min_new_tokens": 6}
+
+    @torch.no_grad()
+    def logits(use_cache: bool) -> Tensor:
+        found = model.generate(ids, **options, use_cache=use_cache, output_logits=True, return_dict_in_generate=True)
+        return torch.stack(found.logits, dim=1)
+
+    plain = logits(use_cache=True)
+    with intervene(edits):
+        cached, whole = logits(use_cache=True), logits(use_cache=False)
+    torch.testing.assert_close(cached, whole, atol=1e-4, rtol=0)
+    assert float((cached - plain).abs().max()) > 1e-3, "an edit that changes nothing would prove nothing"
+
+
+IDS = torch.tensor([[5, 6, 7, 8, 9, 10]])
+
+
+@pytest.fixture(params=[0, 2], ids=["whole", "padded before"])
+def model_and_inputs(request: pytest.FixtureRequest) -> tuple[torch.nn.Module, dict[str, torch.Tensor], int]:
+    model = in_memory("gpt-oss")
+    instrument(model)
+    mask = torch.ones_like(IDS)
+    mask[:, : request.param] = 0
+    return model, {"input_ids": IDS, "attention_mask": mask}, request.param
+
+
+@torch.no_grad()
+def maps(model: torch.nn.Module, inputs: dict[str, torch.Tensor]) -> Trace:
+    with record() as trace:
+        model(**inputs)
+    return trace
+
+
+def test_a_pair_is_cut_by_the_positions_of_its_tokens(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, padding = model_and_inputs
+    before = maps(model, inputs)["decoder.0.self"].weights()
+    with intervene({"decoder.0.self": knock_out(None, query=3, key=0)}):
+        after = maps(model, inputs)["decoder.0.self"].weights()
+    expected = before.clone()
+    expected[:, :, 3 + padding, 1 + padding] = 0
+    expected /= expected.sum(dim=-1, keepdim=True)
+    assert float(before[:, :, 3 + padding, 1 + padding].max()) > 0.1
+    torch.testing.assert_close(after[:, :, padding:], expected[:, :, padding:])
+
+
+def test_a_window_and_a_pattern_are_those_of_the_tokens(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, padding = model_and_inputs
+    with intervene({"decoder.0.self": window(None, 2), "decoder.1.self": pattern(None, "first")}):
+        trace = maps(model, inputs)
+    weights = trace["decoder.0.self"].weights()[0, :, -1]
+    assert (weights[:, [0, 5, 6]] > 0).all()  # the sink stays in sight
+    assert not weights[:, 1:5].any()
+    assert (trace["decoder.1.self"].weights()[0, :, padding:, 1 + padding] == 1).all()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize(
+    ("family", "attention", "mlp", "neurons"),
+    [
+        ("gpt2", "transformer.h.1.attn", "transformer.h.1.mlp", "transformer.h.1.mlp.c_proj"),
+        ("llama", "model.layers.1.self_attn", "model.layers.1.mlp", "model.layers.1.mlp.down_proj"),
+        ("opt", "model.decoder.layers.1.self_attn", "model.decoder.layers.1.fc2", "model.decoder.layers.1.fc2"),
+        ("gpt_neox", "gpt_neox.layers.1.attention", "gpt_neox.layers.1.mlp", "gpt_neox.layers.1.mlp.dense_4h_to_h"),
+    ],
+)
+def test_parts_are_those_of_plain_hooks(family: str, attention: str, mlp: str, neurons: str) -> None:
+    model = in_memory(family).to(torch.bfloat16)
+    inputs, seen = inputs_of(model), dict[str, Tensor]()
+    instrument(model)
+    for name, path in (("attention", attention), ("mlp", mlp)):
+        model.get_submodule(path).register_forward_hook(
+            lambda _m, _i, out, name=name: seen.update({name: out[0] if isinstance(out, tuple) else out})
+        )
+    model.get_submodule(neurons).register_forward_pre_hook(lambda _m, given: seen.update(neurons=given[0]))
+    with record(states=True) as trace:
+        model(**inputs)
+    for name, expected in seen.items():
+        state = trace.states[f"decoder.1.{name}"]
+        assert torch.equal(state, expected.reshape(state.shape)), name
+
+
+@torch.no_grad()
+def test_positions_count_from_the_first_token_of_each_text() -> None:
+    model = in_memory("llama")
+    instrument(model)
+    inputs = inputs_of(model)
+    inputs = {name: each.flip(1) for name, each in inputs.items()}  # padding comes first
+    with intervene({"decoder.0.residual": zero(queries=1)}), record(states=True) as trace:
+        model(**inputs)
+    zeros = (trace.states["decoder.0.residual"] == 0).all(dim=-1)
+    assert zeros.nonzero().tolist() == [[0, 1], [1, 5]]

@@ -10,26 +10,20 @@ from typing import Any
 import pytest
 
 from tests.source_files import ROOT
-from tests.viz_core.hub.architectures import TABLE
 
 PEERS = Path(sys.prefix) / "peers"
 
 
-def from_a_process(module: str) -> dict[str, Any]:
-    """What a program beside timm and torchvision prints."""
+@pytest.fixture(scope="module")
+def seen() -> dict[str, Any]:
     if not PEERS.is_dir() and not os.environ.get("CI"):
         pytest.skip("timm and torchvision are not in .venv/peers: `make test-slow` puts them there")
-    command = [sys.executable, "-m", f"tests.viz_core.trace.{module}"]
+    command = [sys.executable, "-m", "tests.viz_core.trace.peer_models"]
     environment = {**os.environ, "PYTHONPATH": str(PEERS)}
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
     return found
-
-
-@pytest.fixture(scope="module")
-def seen() -> dict[str, Any]:
-    return from_a_process("peer_models")
 
 
 MODELS = ["timm ViT", "timm ViT, not fused", "timm BEiT, relative positions", "timm EVA, rotary positions"]
@@ -52,14 +46,12 @@ def test_windows_with_an_axis_of_their_own(seen: dict[str, Any]) -> None:
     ]
 
 
-def test_what_mixes_tokens_is_recorded_or_named() -> None:
-    """By the classes of each architecture, counted: none is missing from the coverage, and a run agrees with it."""
-    found = from_a_process("timm_architectures")
-    assert len(found) > 30
-    table = TABLE.read_text(encoding="utf-8").splitlines()
-    for name, each in found.items():
+def test_what_mixes_tokens_is_recorded_or_named(seen: dict[str, Any]) -> None:
+    assert len(seen["architectures"]) > 30
+    table = (ROOT / "docs" / "architectures.md").read_text(encoding="utf-8").splitlines()
+    for name, each in seen["architectures"].items():
         assert each["rows"] == each["expected"] > 0, name
         assert each["covered"] == each["recorded"], name
         assert all(reason.rstrip(".") in each["warned"] for reason in each["reasons"]), name
         assert bool(each["warned"]) == bool(each["reasons"]), name
-        assert each["row"] in table, f"{name}: write the table again (python -m tests.viz_core.hub.architectures)"
+        assert each["row"] in table, each["row"]

@@ -3,6 +3,7 @@
 import copy
 import pickle
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -11,13 +12,12 @@ import torch
 import transformers
 from safetensors import safe_open
 from safetensors.torch import save_file
-from torch import Tensor, nn
+from torch import Tensor
 
-from viz_core.attention import MultiHeadAttention
 from viz_core.hub import instrument
-from viz_core.models import TransformerDecoder, TransformerEncoder, ViT
+from viz_core.models import TransformerDecoder, TransformerEncoder
 from viz_core.models.transformer import BlockOptions
-from viz_core.trace import Trace, attend, intervene, load_trace, name_sites, off, patch_state, record, save_trace, zero
+from viz_core.trace import Trace, attend, intervene, load_trace, off, patch_state, record, save_trace, zero
 
 TOKENS = torch.tensor([[3, 4, 5, 6, 7], [8, 9, 3, 0, 0]])
 LENGTHS = torch.tensor([5, 3])
@@ -31,9 +31,8 @@ def encoder(request: pytest.FixtureRequest) -> TransformerEncoder:
 
 
 def hooked(model: TransformerEncoder) -> tuple[Tensor, dict[str, Tensor]]:
-    """The output, and states by plain hooks."""
     seen: dict[str, Tensor] = {}
-    handles = []
+    handles = [model.blocks[0].register_forward_pre_hook(lambda _m, x: seen.update({"encoder.embedding": x[0]}))]
     for i, block in enumerate(model.blocks):
         parts = {
             "attention": block.attention,
@@ -42,13 +41,10 @@ def hooked(model: TransformerEncoder) -> tuple[Tensor, dict[str, Tensor]]:
             "residual_attention": block.addnorm1,
         }
         for name, part in parts.items():
-            handles.append(
-                part.register_forward_hook(lambda _m, _i, out, at=f"encoder.{i}.{name}": seen.update({at: out}))
-            )
-        handles.append(
-            block.ffn.dense2.register_forward_pre_hook(lambda _m, x, at=f"encoder.{i}.neurons": seen.update({at: x[0]}))
-        )
-    handles.append(model.blocks[0].register_forward_pre_hook(lambda _m, x: seen.update({"encoder.embedding": x[0]})))
+            hook = lambda _m, _i, out, at=f"encoder.{i}.{name}": seen.update({at: out})  # noqa: E731
+            handles.append(part.register_forward_hook(hook))
+        before = lambda _m, x, at=f"encoder.{i}.neurons": seen.update({at: x[0]})  # noqa: E731
+        handles.append(block.ffn.dense2.register_forward_pre_hook(before))
     output = model(TOKENS, LENGTHS)
     for handle in handles:
         handle.remove()
@@ -73,17 +69,15 @@ def test_an_edit_is_that_of_a_plain_hook(encoder: TransformerEncoder, part: str)
     block, site = encoder.blocks[1], "encoder.embedding" if part == "embedding" else f"encoder.1.{part}"
     value = torch.randn(2, 5, 24 if part == "neurons" else 16)
 
-    def replaced(_module: object, given: object, output: Tensor | None = None) -> Any:
-        state = (given[0] if output is None else output).clone()  # type: ignore[index]
-        state[:, 2] = value[:, 2]
-        return state if output is not None else (state,)
+    def replaced(state: Tensor) -> Tensor:
+        return torch.cat([state[:, :2], value[:, 2:3], state[:, 3:]], dim=1)
 
     after = {"attention": block.attention, "mlp": block.ffn, "residual": block}
     before = {"neurons": block.ffn.dense2, "embedding": encoder.blocks[0]}
     if part in after:
-        handle = after[part].register_forward_hook(replaced)
+        handle = after[part].register_forward_hook(lambda _m, _i, output: replaced(output))
     else:
-        handle = before[part].register_forward_pre_hook(lambda module, given: (*replaced(module, given), *given[1:]))
+        handle = before[part].register_forward_pre_hook(lambda _m, given: (replaced(given[0]), *given[1:]))
     expected = encoder(TOKENS, LENGTHS)
     handle.remove()
     with intervene({site: patch_state(value, queries=2)}), record(states=True) as trace:
@@ -92,33 +86,7 @@ def test_an_edit_is_that_of_a_plain_hook(encoder: TransformerEncoder, part: str)
 
 
 @torch.no_grad()
-def test_a_decoder_adds_two_attentions() -> None:
-    torch.manual_seed(1)
-    options = BlockOptions(norm_first=True)
-    decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0, options=options).eval()
-    state = decoder.init_state(torch.randn(2, 4, 16), torch.tensor([4, 2]))
-    with record(states=True) as trace:
-        decoder(TOKENS, state)
-    states = trace.states
-    for i, before in enumerate(("decoder.embedding", "decoder.0.residual")):
-        added = [states[f"decoder.{i}.{name}"] for name in ("attention", "cross", "mlp")]
-        torch.testing.assert_close(states[before] + sum(added), states[f"decoder.{i}.residual"])
-        torch.testing.assert_close(states[before] + added[0], states[f"decoder.{i}.residual_attention"])
-
-
-@torch.no_grad()
-def test_a_vision_transformer_is_followed() -> None:
-    model = ViT(8, 4, 16, 24, 4, 2, 0.0, 0.0).eval()
-    with record(states=True) as trace:
-        model(torch.randn(2, 3, 8, 8))
-    states = trace.states
-    parts = [states[f"encoder.{i}.{part}"] for i in (0, 1) for part in ("attention", "mlp")]
-    torch.testing.assert_close(sum(parts, start=states["encoder.embedding"]), states["encoder.1.residual"])
-
-
-@torch.no_grad()
 def test_a_cross_attention_and_what_it_adds_have_one_name_and_edits_of_both() -> None:
-    torch.manual_seed(1)
     decoder = TransformerDecoder(11, 16, 24, 4, 2, 0.0).eval()
     state = decoder.init_state(torch.randn(2, 4, 16))
     with intervene({"decoder.1.cross": [off(0, 1, 2, 3), zero(queries=0)]}), record(states=True) as trace:
@@ -126,13 +94,6 @@ def test_a_cross_attention_and_what_it_adds_have_one_name_and_edits_of_both() ->
     assert not trace.states["decoder.1.cross"].any()
     with intervene({"decoder.1.cross": zero()}):
         torch.testing.assert_close(decoder(TOKENS, state)[0], both)
-    alone = decoder.blks[1].attention2
-    X = torch.randn(2, 3, 16)
-    with (
-        pytest.raises(ValueError, match="no attention or state at decoder.1.cross"),
-        intervene({"decoder.1.cross": zero()}),
-    ):
-        alone(X, X, X)
 
 
 @torch.no_grad()
@@ -171,10 +132,9 @@ def test_recordings_that_are_cut_joined_and_saved_keep_their_states(
     assert trace.nbytes > sum(state.nbytes for state in trace.states.values())
     with safe_open(path, framework="pt") as file:
         tensors, header = {name: file.get_tensor(name) for name in file.keys()}, file.metadata()  # noqa: SIM118
-    for states, message in (("[1]", "its list of states cannot be read"), ('{"a": "b"}', "a state is missing")):
-        save_file(tensors, path, {**header, "states": states})
-        with pytest.raises(ValueError, match=message):
-            load_trace(path)
+    save_file(tensors, path, {**header, "states": '{"a": "b"}'})
+    with pytest.raises(ValueError, match="a state is missing"):
+        load_trace(path)
 
 
 @torch.no_grad()
@@ -182,32 +142,11 @@ def test_recordings_that_are_cut_joined_and_saved_keep_their_states(
 def test_chosen_states_alone_are_recorded(encoder: TransformerEncoder, states: tuple[str, ...]) -> None:
     with record(states=True) as whole:
         encoder(TOKENS, LENGTHS)
-    for attention in (True, False):
-        with record(states=states, attention=attention) as trace:
-            encoder(TOKENS, LENGTHS)
-        assert list(trace.states) == [name for name in whole.states if name.rpartition(".")[2] in states]
-        assert all(torch.equal(state, whole.states[name]) for name, state in trace.states.items())
-        assert trace.sites == (whole.sites if attention else ())
-
-
-def test_a_chosen_state_that_the_next_layer_changes_in_place_is_what_it_was() -> None:
-    model = nn.ModuleDict({"layers": nn.ModuleList(_InPlace() for _ in range(2))}).eval()
-    name_sites(model, "encoder")
-    with torch.inference_mode(), record(states=("embedding", "residual")) as trace:
-        X = torch.ones(1, 3, 4)
-        for layer in model["layers"]:
-            X = layer(X)
-    assert [float(state.mean()) for state in trace.states.values()] == [1.0, 2.0, 3.0]
-
-
-class _InPlace(nn.Module):
-    def __init__(self) -> None:
-        super().__init__()
-        self.attention = MultiHeadAttention(4, 2, 0.0)
-
-    def forward(self, X: Tensor) -> Tensor:
-        self.attention(X, X, X, None)
-        return X.add_(1)
+    with record(states=states, attention=False) as trace:
+        encoder(TOKENS, LENGTHS)
+    assert list(trace.states) == [name for name in whole.states if name.rpartition(".")[2] in states]
+    assert all(torch.equal(state, whole.states[name]) for name, state in trace.states.items())
+    assert trace.sites == ()
 
 
 @torch.no_grad()
@@ -226,46 +165,22 @@ def test_states_of_steps_are_those_of_one_pass() -> None:
         torch.testing.assert_close(found[name], expected)
 
 
-# What is changed in place
-
-
 @torch.no_grad()
-def test_a_layer_that_writes_into_its_input_leaves_what_was_recorded_before() -> None:
-    torch.manual_seed(3)
-    model, seen = TransformerEncoder(11, 16, 24, 4, 2, 0.0).eval(), list[Tensor]()
-
-    def doubled(_module: object, given: tuple[Tensor, ...]) -> None:
-        seen.append(given[0].clone())
-        given[0].mul_(2)  # the stream itself
-
-    model.blocks[1].attention.register_forward_pre_hook(doubled)
-    with record(states=True) as trace:
-        model(TOKENS)
-    assert torch.equal(trace.states["encoder.0.residual"], seen[0])
-    assert [name for name in trace.states if name.startswith("encoder.1.")] == ["encoder.1.residual"]
-
-
-@torch.no_grad()
-@pytest.mark.parametrize("how", ["add_", "+="])
-def test_a_part_that_is_added_in_place_is_recorded_and_edited(how: str) -> None:
+def test_a_part_that_is_added_in_place_is_recorded_and_edited() -> None:
     torch.manual_seed(3)
     model, plain = (TransformerEncoder(11, 16, 24, 4, 2, 0.0, options=BlockOptions(norm_first=True)) for _ in "ab")
     plain.load_state_dict(model.state_dict())
 
     def added(block: Any) -> Callable[..., Tensor]:
         def forward(X: Tensor, *_: object, **_more: object) -> Tensor:
-            for branch in (lambda Y: block.attention(Y, Y, Y), block.ffn):
-                Y = branch(block.addnorm1.ln(X))
-                if how == "add_":
-                    X.add_(Y)
-                else:
-                    X += Y
+            Y = block.addnorm1.ln(X)
+            X.add_(block.attention(Y, Y, Y))
+            X += block.ffn(block.addnorm1.ln(X))
             return X
 
         return forward
 
-    model.eval(), plain.eval()
-    for block in (*model.blocks, *plain.blocks):
+    for block in (*model.eval().blocks, *plain.eval().blocks):
         block.forward = added(block)
     with record(states=True) as trace:
         output = model(TOKENS)
@@ -279,25 +194,15 @@ def test_a_part_that_is_added_in_place_is_recorded_and_edited(how: str) -> None:
     assert not torch.equal(edited, output)
 
 
-@torch.no_grad()
-def test_neurons_whose_output_is_changed_in_place_are_not_edited(encoder: TransformerEncoder) -> None:
-    """An edit would lose the change."""
-    encoder.blocks[1].ffn.dense2.register_forward_hook(lambda _m, _i, output: output.mul_(0.5))
-    with record(states=True) as trace:
-        encoder(TOKENS)
-    assert "encoder.1.neurons" not in trace.states
-    edits = {"encoder.1.neurons": zero()}
-    with pytest.raises(ValueError, match=r"no attention or state at encoder.1.neurons"), intervene(edits):
-        encoder(TOKENS)
-
-
-COPIERS: list[Callable[[Trace, Path], object]] = [
-    lambda trace, path: save_trace(trace, path / "trace.safetensors"),
-    lambda trace, _: trace.text(1),
-    lambda trace, _: trace.to("cpu"),
-    lambda trace, _: pickle.dumps(trace),
-    lambda trace, _: copy.deepcopy(trace),
-]
+def copiers(trace: Trace, path: Path) -> list[Callable[[], object]]:
+    saved = partial(save_trace, trace, path / "trace.safetensors")
+    return [
+        saved,
+        lambda: trace.text(1),
+        lambda: trace.to("cpu"),
+        lambda: pickle.dumps(trace),
+        lambda: copy.deepcopy(trace),
+    ]
 
 
 @torch.no_grad()
@@ -307,17 +212,11 @@ def test_a_state_that_was_changed_is_refused(encoder: TransformerEncoder, tmp_pa
     with record(states=True) as trace:
         encoder(TOKENS, LENGTHS)
     outputs[0].add_(1)
-    of_states: list[Callable[[Trace, Path], object]] = [
-        lambda trace, _: trace.states["encoder.0.mlp"],
-        lambda trace, _: list(trace.states.values()),
-        lambda trace, _: Trace.merge({"a": trace}),
-        lambda trace, _: trace.stitched(),
-    ]
-    for read in (*of_states, *COPIERS):
+    of_states = [lambda: trace.states["encoder.0.mlp"], lambda: Trace.merge({"a": trace}), trace.stitched]
+    for read in (*of_states, *copiers(trace, tmp_path)):
         with pytest.raises(ValueError, match="was changed in place after it was recorded"):
-            read(trace, tmp_path)
+            read()
     assert torch.is_tensor(trace.states["encoder.1.mlp"])
-    assert "MB" in repr(trace)
 
 
 @pytest.mark.parametrize("changed", ["queries", "keys", "mask", "bias"])
@@ -327,6 +226,6 @@ def test_a_call_that_was_changed_is_refused(changed: str, tmp_path: Path) -> Non
     with record() as trace:
         attend(**held)
     held[changed].zero_()
-    for read in (lambda trace, _: trace["attention.0"].weights(), *COPIERS):
+    for read in (lambda: trace["attention.0"].weights(), *copiers(trace, tmp_path)):
         with pytest.raises(ValueError, match="was changed in place after it was recorded"):
-            read(trace, tmp_path)
+            read()

@@ -1,4 +1,4 @@
-"""Recording and editing plain PyTorch: for one block, thread or task, beside other libraries' modes."""
+"""Recording and editing plain PyTorch: for one block, thread or task, with values, and with weights in the graph."""
 
 import asyncio
 import contextlib
@@ -12,14 +12,18 @@ import pytest
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
-from torch.overrides import TorchFunctionMode, _get_current_function_mode
+from torch.nn.attention.flex_attention import create_block_mask, flex_attention
+from torch.overrides import _get_current_function_mode
 
-from tests.viz_core.trace.test_torch_models import HEADS, D, encoder, padded
+from tests.viz_core.trace.test_torch_models import HEADS, D, KernelAttention, Products, encoder, padded
+from viz_core.hub import coverage
+from viz_core.maps.contributions import contribution_sum
 from viz_core.models import TransformerEncoder
 from viz_core.trace import (
     Trace,
     attention_weights,
     gate,
+    head_outputs,
     intervene,
     no_recording,
     off,
@@ -38,23 +42,6 @@ def call(axis: int = 2) -> Tensor:
 def assert_nothing_is_left() -> None:
     assert _get_current_function_mode() is None
     assert torch.overrides.has_torch_function is torch._C._has_torch_function
-
-
-def test_blocks_within_blocks() -> None:
-    with record(torch_calls=True) as outer:
-        call()
-        with record(torch_calls=True) as inner:
-            call()
-            with record() as deaf:
-                call()
-        with no_recording():
-            call()
-        with outer.adopt():
-            call()
-    assert (len(outer), len(inner), len(deaf)) == (2, 1, 0)
-    call()
-    assert len(outer) == 2
-    assert_nothing_is_left()
 
 
 def test_an_error_leaves_nothing_behind() -> None:
@@ -107,33 +94,6 @@ def test_tasks_of_one_thread_do_not_hear_each_other() -> None:
     assert_nothing_is_left()
 
 
-def test_modes_of_others_go_on() -> None:
-    """A mode around or within ours sees every call once, and closes torch's fast path as it always does."""
-
-    class Counting(TorchFunctionMode):
-        def __init__(self) -> None:
-            super().__init__()
-            self.seen: list[Any] = []
-
-        def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            self.seen.append(func)
-            return func(*args, **(kwargs or {}))
-
-    model, X = encoder().eval(), torch.randn(1, 3, D)
-    with torch.no_grad():
-        for around in (True, False):
-            with Counting() as others:
-                alone = model(X)
-            calls = others.seen.copy()
-            others.seen.clear()
-            first, second = (others, record(torch_calls=True)) if around else (record(torch_calls=True), others)
-            with first, second:
-                together = model(X)
-            assert torch.equal(alone, together)
-            assert others.seen == calls
-            assert torch._transformer_encoder_layer_fwd not in calls
-
-
 WIDTH = D // HEADS
 
 
@@ -164,23 +124,11 @@ def test_the_kernel_itself(shape: tuple[int, ...], key_heads: int) -> None:
 
 
 @pytest.mark.parametrize("needs", [None, "mean", "each"])
-@pytest.mark.parametrize(
-    "options",
-    [
-        {},
-        {"bias": False},
-        {"add_bias_kv": True},
-        {"add_zero_attn": True},
-        {"kdim": 12, "vdim": 20, "batch_first": True},
-    ],
-)
+@pytest.mark.parametrize("options", [{}, {"bias": False}, {"add_bias_kv": True}, {"kdim": 12, "vdim": 20}])
 def test_a_layer(options: dict[str, Any], needs: str | None) -> None:
     layer = nn.MultiheadAttention(D, HEADS, **options)
-    queries, keys = torch.randn(2, 5, D), torch.randn(2, 6, options.get("kdim", D))
-    values = torch.randn(2, 6, options.get("vdim", D))
-    inputs = (
-        (queries, keys, values) if options.get("batch_first") else [x.transpose(0, 1) for x in (queries, keys, values)]
-    )
+    queries, keys = torch.randn(5, 2, D), torch.randn(6, 2, options.get("kdim", D))
+    inputs = queries, keys, torch.randn(6, 2, options.get("vdim", D))
     calls_kernel = {"need_weights": needs is not None, "average_attn_weights": needs == "mean"}
     with intervene({"attention.0": off(2)}, torch_calls=True), record(torch_calls=True) as trace:
         found, weights = layer(*inputs, **calls_kernel)
@@ -193,20 +141,18 @@ def test_a_layer(options: dict[str, Any], needs: str | None) -> None:
     torch.testing.assert_close(found, layer(*inputs, **calls_kernel)[0], atol=1e-5, rtol=0)
 
 
-@pytest.mark.parametrize("first", ["recorder", "intervention"])
+@pytest.mark.parametrize("recorder_first", [True, False])
 @pytest.mark.parametrize("training", [False, True])
 @torch.no_grad()
-def test_a_model_by_the_names_of_its_layers(training: bool, first: str) -> None:
+def test_a_model_by_the_names_of_its_layers(training: bool, recorder_first: bool) -> None:
     model = encoder().train(training)
     X, padding = torch.randn(2, 5, D), padded((5, 3), 5)
+    edits = {"encoder.1.self": [off(1), uniform(3)], "encoder.2.self": pattern(0, "previous")}
+    blocks = record(torch_calls=model), intervene(edits, torch_calls=model)
     with ExitStack() as stack:
-        for who in (first, "recorder" if first == "intervention" else "intervention"):
-            if who == "recorder":
-                trace: Trace = stack.enter_context(record(torch_calls=model))
-            else:
-                edits = {"encoder.1.self": [off(1), uniform(3)], "encoder.2.self": pattern(0, "previous")}
-                stack.enter_context(intervene(edits, torch_calls=model))
+        entered = [stack.enter_context(block) for block in (blocks if recorder_first else blocks[::-1])]
         found = model(X, src_key_padding_mask=padding)
+    trace: Trace = entered[0 if recorder_first else 1]
     assert trace.sites == ("encoder.0.self", "encoder.1.self", "encoder.2.self")
     second = trace["encoder.1.self"].weights()
     assert not second[:, 1].any()
@@ -229,38 +175,167 @@ def test_a_model_of_ours_is_edited_once_however_it_is_heard() -> None:
     assert len(trace) == 2
 
 
-@pytest.mark.parametrize(
-    ("run", "why"),
-    [
-        (lambda: nn.MultiheadAttention(D, HEADS, dropout=0.1)(*torch.randn(3, 5, 1, D)), "expected no dropout"),
-        (lambda: F.scaled_dot_product_attention(*torch.randn(3, 1, 1, 5, D)), "expected heads 0 to 0"),
-    ],
-)
-def test_what_is_refused(run: Callable[[], Any], why: str, shapes_unchecked: None) -> None:
-    with pytest.raises(ValueError, match=why), intervene({"attention.0": off(1)}, torch_calls=True):
-        run()
-    with pytest.raises(ValueError, match="torch_calls: expected True"), intervene({}, torch_calls="all"):  # type: ignore[arg-type]
-        pass
-
-
-class OwnAttention(nn.Module):
-    """Attention by matrix products, over the windows of each picture."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.num_heads, self.W = HEADS, nn.Linear(D, 3 * D)
-
-    def forward(self, X: Tensor) -> Tensor:
-        queries, keys, values = (x.unflatten(-1, (HEADS, WIDTH)).transpose(-2, -3) for x in self.W(X).chunk(3, dim=-1))
-        weights = torch.softmax(queries @ keys.mT, dim=-1)
-        return (weights @ values).transpose(-2, -3).flatten(-2)
-
-
-def test_attention_by_matrix_products_is_recorded_in_windows_and_its_edits_are_refused() -> None:
-    model, X = nn.Sequential(OwnAttention(), OwnAttention()), torch.randn(2, 3, 5, D)
-    with record(torch_calls=model) as trace:
-        model(X)
-    assert [call.source.shape for call in trace] == [(6, HEADS, 5, 5)] * 2
+def test_edits_of_dropout_and_of_matrix_products_are_refused() -> None:
+    model, X = nn.Sequential(Products().layers[0]), torch.randn(2, 5, D)
+    with pytest.raises(ValueError, match="expected no dropout"), intervene({"attention.0": off(1)}, torch_calls=True):
+        nn.MultiheadAttention(D, HEADS, dropout=0.1)(*torch.randn(3, 5, 1, D))
     message = "encoder.0.self: expected calls of torch's attention functions"
     with pytest.raises(ValueError, match=message), intervene({"encoder.0.self": off(0)}, torch_calls=model):
         model(X)
+
+
+class OwnProductsAttention(nn.Module):
+    def __init__(self, gated: bool = False) -> None:
+        super().__init__()
+        self.n_head, self.gated = HEADS, gated
+        self.qkv, self.gate, self.proj = nn.Linear(D, 3 * D), nn.Linear(D, D), nn.Linear(D, D)
+
+    def forward(self, X: Tensor) -> Tensor:
+        q, k, v = self.qkv(X).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        pooled = (F.softmax(q @ k.mT, dim=-1) @ v).transpose(1, 2).flatten(2)
+        return self.proj(pooled * self.gate(X).sigmoid() if self.gated else pooled)
+
+
+LAYERS: dict[str, Callable[[], tuple[nn.Module, Any]]] = {
+    "nn.MultiheadAttention": lambda: (model := encoder().layers[0], model.self_attn.out_proj),
+    "kernel": lambda: (model := KernelAttention(), model.proj),
+    "products": lambda: (model := OwnProductsAttention(), model.proj),
+    "gated products": lambda: (model := OwnProductsAttention(gated=True), model.proj),
+}
+
+
+def output_hook(model: nn.Module, W_o: nn.Linear) -> list[Tensor]:
+    outputs: list[Tensor] = []
+    getattr(model, "self_attn", W_o).register_forward_hook(
+        lambda _layer, _inputs, output: outputs.append(output[0] if isinstance(output, tuple) else output)
+    )
+    return outputs
+
+
+@pytest.mark.parametrize("name", LAYERS)
+def test_contributions_add_up_to_the_output(name: str) -> None:
+    torch.manual_seed(5)
+    model, W_o = LAYERS[name]()
+    wrapped, outputs = nn.ModuleList([model.eval()]), output_hook(model, W_o)
+    with record(values=True, torch_calls=wrapped) as trace:
+        model(torch.randn(2, 5, D))
+    call, output = trace["encoder.0.self"], outputs[0].detach() - W_o.bias.detach()
+    assert (call.source.gate is not None) == ("gated" in name)
+    torch.testing.assert_close(contribution_sum(call, W_o), output, atol=1e-5, rtol=1e-4)
+    torch.testing.assert_close(contribution_sum(call.text(1), W_o)[0], output[1], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("recorder_first", [True, False])
+@pytest.mark.parametrize("name", ["kernel", "nn.MultiheadAttention"])
+@torch.no_grad()
+def test_contributions_of_edited_heads(name: str, recorder_first: bool) -> None:
+    """An edit that multiplies what a head writes is not taken for a gate of the layer's own as well."""
+    model, W_o = LAYERS[name]()
+    wrapped, X, outputs = nn.ModuleList([model.train()]), torch.randn(2, 5, D), output_hook(model, W_o)
+    recorder = record(values=True, torch_calls=wrapped)
+    edited = intervene({"encoder.0.self": [gate(1, 0.5), off(3)]}, torch_calls=wrapped)
+    with ExitStack() as stack:
+        found = [stack.enter_context(each) for each in ((recorder, edited) if recorder_first else (edited, recorder))]
+        model(X)
+        model(X)
+    for call, output in zip(found[0 if recorder_first else 1], outputs, strict=True):
+        assert call.source.gate is None
+        assert not call.source.is_changed
+        torch.testing.assert_close(contribution_sum(call, W_o), output - W_o.bias, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("mode", ["evaluation", "gradients"])
+def test_a_whole_encoder(mode: str) -> None:
+    """Also on the fast path, where a batch with padding is nested."""
+    model, X, padding = encoder().eval(), torch.randn(2, 5, D), padded((5, 3), 5)
+    with torch.set_grad_enabled(mode == "gradients"):
+        plain = model(X, src_key_padding_mask=padding)
+        with record(values=True, torch_calls=model) as trace:
+            assert torch.equal(model(X, src_key_padding_mask=padding), plain)
+    layer = model.layers[0].self_attn
+    expected = layer(X, X, X, key_padding_mask=padding)[0].detach() - layer.out_proj.bias.detach()
+    call = trace["encoder.0.self"]
+    found = contribution_sum(call, layer.out_proj)
+    real = ~padding
+    torch.testing.assert_close(found[real], expected[real], atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("unbatched", [False, True])
+@pytest.mark.parametrize("needs", [None, "mean", "each"])
+def test_weights_in_the_graph_of_a_layer(needs: str | None, unbatched: bool) -> None:
+    layer = nn.MultiheadAttention(D, HEADS, batch_first=True)
+    X = torch.randn(*(() if unbatched else (2,)), 5, D, requires_grad=True)
+    options = {"need_weights": needs is not None, "average_attn_weights": needs == "mean"}
+    plain, weights = layer(X, X, X, **options)
+    with record(differentiable=True, torch_calls=True) as trace:
+        output, returned = layer(X, X, X, **options)
+    torch.testing.assert_close(output, plain, atol=1e-6, rtol=1e-5)
+    if weights is not None:
+        torch.testing.assert_close(returned, weights, atol=1e-6, rtol=1e-5)
+    found = trace["attention.0"].graph_weights
+    gradient, of_input = torch.autograd.grad(output.square().sum(), [found, X])
+    (expected,) = torch.autograd.grad(plain.square().sum(), [X])
+    torch.testing.assert_close(of_input, expected, atol=1e-5, rtol=1e-4)
+    # By hand: dL/dw_ij is the output's gradient times W_o v_j.
+    W_v, b_v = layer.in_proj_weight.chunk(3)[2], layer.in_proj_bias.chunk(3)[2]
+    values = F.linear(X, W_v, b_v).unflatten(-1, (HEADS, -1)).reshape(-1, 5, HEADS, D // HEADS).transpose(1, 2)
+    upstream = (2 * output @ layer.out_proj.weight).reshape(-1, 5, HEADS, D // HEADS).transpose(1, 2)
+    torch.testing.assert_close(gradient, upstream @ values.mT, atol=1e-5, rtol=1e-4)
+
+
+compiled_flex: Any = None  # set by the test, as the compiler takes seconds to import
+
+
+class FlexAttention(nn.Module):
+    """torch's flex_attention: grouped keys, a bias of each head's own, padding and the future hidden by a function."""
+
+    def __init__(self, compiled: bool) -> None:
+        super().__init__()
+        self.compiled, self.slopes = compiled, torch.tensor([0.5, 0.25, 0.125, 0.0625])
+        self.q_proj, self.kv_proj, self.out_proj = nn.Linear(16, 32), nn.Linear(16, 32), nn.Linear(32, 16)
+
+    def forward(self, X: Tensor, lengths: Tensor) -> Tensor:
+        def score_mod(score: Tensor, b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return 3 * torch.tanh(score / 3) - self.slopes[h] * (i - j)
+
+        def mask_mod(b: Tensor, h: Tensor, i: Tensor, j: Tensor) -> Tensor:
+            return (j <= i) & (j < lengths[b])
+
+        parts = self.q_proj(X), *self.kv_proj(X).chunk(2, dim=-1)
+        Q, K, V = (each.unflatten(-1, (-1, 8)).transpose(1, 2) for each in parts)
+        mask = create_block_mask(mask_mod, len(X), 1, X.shape[1], X.shape[1], device="cpu")
+        if self.compiled:
+            pooled = compiled_flex(Q, K, V, score_mod, mask, enable_gqa=True)
+        else:
+            pooled = flex_attention(Q, K, V, score_mod=score_mod, block_mask=mask, enable_gqa=True, scale=0.5)
+        return self.out_proj(pooled.transpose(1, 2).flatten(2))
+
+
+@torch.no_grad()
+@pytest.mark.filterwarnings("ignore:flex_attention called without")
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize(("dtype", "most"), [(torch.float32, 1e-6), (torch.bfloat16, 2e-2)])
+def test_flex_attention_is_recorded_where_a_model_names_it(
+    compiled: bool, dtype: torch.dtype, most: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(globals(), "compiled_flex", torch.compile(flex_attention, backend="eager"))
+    monkeypatch.setitem(globals(), "flex_attention", flex_attention)  # put back what recording wraps
+    model = nn.ModuleDict({"layers": nn.ModuleList([FlexAttention(compiled) for _ in range(2)])}).to(dtype)
+    X, lengths, first = torch.randn(2, 5, 16, dtype=dtype), torch.tensor([5, 3]), model["layers"][0]
+    plain, projected = first(X, lengths), []
+    assert [row.site for row in coverage(model)] == ["encoder.0.self", "encoder.1.self"]
+    hook = first.out_proj.register_forward_pre_hook(lambda _layer, inputs: projected.append(inputs[0]))
+    with record(torch_calls=model, values=True) as trace:
+        assert torch.equal(first(X, lengths), plain)
+    hook.remove()
+    call = trace["encoder.0.self"]
+    expected = projected[0].unflatten(-1, (4, 8)).transpose(1, 2).float()
+    torch.testing.assert_close(head_outputs(call), expected, atol=most, rtol=most)
+    weights = call.weights()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 4, 5))
+    assert not weights.triu(1).any()
+    assert not weights[1, :, :, 3:].any()
+    edited = intervene({"encoder.0.self": off(0)})
+    with pytest.raises(ValueError, match="encoder.0.self"), edited, record(torch_calls=model):
+        first(X, lengths)
+    assert torch.equal(first(X, lengths), plain), "outside of a recording it does what it did"

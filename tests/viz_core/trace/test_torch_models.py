@@ -1,6 +1,7 @@
-"""Whole models of plain PyTorch, in training and in evaluation with their fast path: seen, named, and left alone."""
+"""Models of plain PyTorch, in training, on their fast path, with and without torch's softmax: seen, left alone."""
 
 import contextlib
+import math
 from collections.abc import Callable
 from typing import Any
 
@@ -9,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from viz_core.trace import Trace, record
+from viz_core.trace import Trace, head_outputs, record
 
 D, HEADS = 16, 4
 
@@ -24,12 +25,10 @@ def encoder(norm_first: bool = False, batch_first: bool = True, dropout: float =
 
 
 def padded(lengths: tuple[int, ...], longest: int) -> Tensor:
-    """True where a token is padding."""
     return torch.arange(longest) >= torch.tensor(lengths)[:, None]
 
 
 def maps_layer_by_layer(model: nn.TransformerEncoder, X: Tensor, mask: Tensor | None, padding: Tensor | None) -> list:
-    """torch's own weights of each layer, by its ordinary path."""
     maps = []
     for layer in model.layers:
         attended = layer.norm1(X) if layer.norm_first else X
@@ -40,14 +39,13 @@ def maps_layer_by_layer(model: nn.TransformerEncoder, X: Tensor, mask: Tensor | 
 
 
 def kernels_called(run: Callable[[], Any]) -> list[str]:
-    """The names of torch's functions that are called in a run, attention kernels among them."""
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as profile:
         run()
     return [event.name for event in profile.events() if "transformer_encoder_layer" in event.name]
 
 
 @pytest.mark.parametrize("norm_first", [False, True])
-@pytest.mark.parametrize("with_mask", [None, "causal", "padding", "both"])
+@pytest.mark.parametrize("with_mask", [None, "padding", "both"])
 @pytest.mark.parametrize("mode", ["evaluation", "gradients", "training"])
 def test_an_encoder(mode: str, with_mask: str | None, norm_first: bool) -> None:
     model = encoder(norm_first).train(mode == "training")
@@ -88,21 +86,14 @@ def test_the_fast_path_takes_any_number_of_a_mask_for_hidden() -> None:
 
 
 def test_a_decoder_is_known_by_its_type_where_its_place_does_not_tell() -> None:
-    class Both(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.reads = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, HEADS, 24, batch_first=True), 1)
-            self.writes = nn.ModuleList([nn.TransformerDecoderLayer(D, HEADS, 24, batch_first=True)])
-
-    model = Both().eval()
-    with record(torch_calls=model) as trace:
-        model.writes[0](torch.randn(1, 3, D), model.reads(torch.randn(1, 5, D)))
+    reads = nn.TransformerEncoder(nn.TransformerEncoderLayer(D, HEADS, 24, batch_first=True), 1)
+    writes = nn.ModuleList([nn.TransformerDecoderLayer(D, HEADS, 24, batch_first=True)])
+    with record(torch_calls=nn.ModuleDict({"reads": reads, "writes": writes}).eval()) as trace:
+        writes[0](torch.randn(1, 3, D), reads(torch.randn(1, 5, D)))
     assert trace.sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
 
 
 def test_training_goes_on_as_it_would() -> None:
-    """Losses, gradients and weights after steps with dropout: bit for bit what they are without a recorder."""
-
     def train(recorded: bool) -> list[Tensor]:
         model = encoder(dropout=0.3).train()
         optimizer = torch.optim.Adam(model.parameters(), lr=0.01)
@@ -120,53 +111,37 @@ def test_training_goes_on_as_it_would() -> None:
     assert all(torch.equal(a, b) for a, b in zip(train(True), train(False), strict=True))
 
 
-class Block(nn.Module):
+class KernelAttention(nn.Module):
     """Attention as most vision models write it: one projection, torch's kernel, one more projection."""
-
-    class Attention(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.qkv, self.proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
-
-        def forward(self, X: Tensor) -> Tensor:
-            queries, keys, values = self.qkv(X).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
-            return self.proj(F.scaled_dot_product_attention(queries, keys, values).transpose(1, 2).flatten(-2))
 
     def __init__(self) -> None:
         super().__init__()
-        self.attn, self.mlp = Block.Attention(), nn.Linear(D, D)
+        self.qkv, self.proj = nn.Linear(D, 3 * D), nn.Linear(D, D)
 
     def forward(self, X: Tensor) -> Tensor:
-        return X + self.mlp(X + self.attn(X))
+        queries, keys, values = self.qkv(X).unflatten(-1, (3, HEADS, -1)).permute(2, 0, 3, 1, 4)
+        return self.proj(F.scaled_dot_product_attention(queries, keys, values).transpose(1, 2).flatten(-2))
 
 
 def test_a_layer_is_known_by_the_weights_used_before() -> None:
-    class Model(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.blocks = nn.ModuleList(Block() for _ in range(2))
+    layers = nn.ModuleList(KernelAttention() for _ in range(2))
+    model, X = nn.ModuleDict({"blocks": layers, "mlp": nn.Linear(D, D)}), torch.randn(1, 4, D)
+    before = dict(vars(layers[0]))
 
-        def forward(self, X: Tensor) -> Tensor:
-            X = self.blocks[1](self.blocks[0](X))
-            return F.scaled_dot_product_attention(*3 * [X[:, None]])  # of no layer
+    def run() -> None:
+        Y = model["mlp"](layers[1](layers[0](X)))
+        F.scaled_dot_product_attention(*3 * [Y[:, None]])  # of no layer
 
-    model, X = Model(), torch.randn(1, 4, D)
-    before = dict(vars(model.blocks[0].attn))
     with record(torch_calls=model) as trace:
-        model(X)
+        run()
     assert trace.sites == ("encoder.0.self", "encoder.1.self", "attention.0")
-    assert vars(model.blocks[0].attn) == before, "nothing is written on a layer"
+    assert vars(layers[0]) == before, "nothing is written on a layer"
     with record(torch_calls=True) as unnamed:
-        model(X)
+        run()
     assert unnamed.sites == ("attention.0", "attention.1", "attention.2")
 
 
-# Whose calls are heard
-
-
 class Products(nn.Module):
-    """Attention as it is written by hand, and a softmax that is none."""
-
     def __init__(self) -> None:
         super().__init__()
         self.layers = nn.ModuleList([HandAttn(), HandAttn()])
@@ -211,3 +186,139 @@ def test_products_of_ones_own(training: bool) -> None:
 
 class BlockSparseAttn(HandAttn):
     pass
+
+
+WIDE, WIDE_HEADS = 32, 4
+Function = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class OwnAttention(nn.Module):
+    def __init__(self, attend: Function) -> None:
+        super().__init__()
+        self.num_heads, self.attend = WIDE_HEADS, attend
+        self.qkv, self.proj = nn.Linear(WIDE, 3 * WIDE), nn.Linear(WIDE, WIDE)
+
+    def forward(self, X: Tensor) -> Tensor:
+        qkv = F.linear(X, weight=self.qkv.weight, bias=self.qkv.bias)
+        q, k, v = qkv.unflatten(-1, (3, WIDE_HEADS, -1)).permute(2, 0, 3, 1, 4)
+        return self.proj(self.attend(q / math.sqrt(WIDE // WIDE_HEADS), k, v).transpose(1, 2).flatten(2))
+
+
+def by_exponentials(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.exp((scores := q @ k.mT) - scores.amax(dim=-1, keepdim=True))
+    return F.dropout(scores / scores.sum(dim=-1, keepdim=True), 0.5, training=True) @ v
+
+
+def in_place(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.bmm(*(x.flatten(0, 1) for x in (q, k.mT)))
+    scores -= scores.logsumexp(dim=-1, keepdim=True)
+    return torch.bmm(scores.exp_(), v.flatten(0, 1)).unflatten(0, (-1, WIDE_HEADS))
+
+
+def causal(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    hidden = torch.ones(q.shape[2], k.shape[2]).triu(1).bool()
+    scores = torch.einsum("bhqd,bhkd->bhqk", q, k).masked_fill(hidden, -torch.inf).exp()
+    return torch.einsum("bhqk,bkd->bhqd", scores / scores.sum(dim=-1, keepdim=True), v[:, 0])
+
+
+def divided_after(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    scores = torch.exp(q @ k.mT)
+    return (scores @ v) / scores.sum(dim=-1, keepdim=True)
+
+
+def by_sigmoids(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return torch.sigmoid(q @ k.mT - 1) @ v
+
+
+def keys_first(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return q.exp() @ (k.exp().mT @ v)
+
+
+def changed(q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    return divided_after(q, k, v) + q
+
+
+def stack(*layers: nn.Module) -> nn.ModuleDict:
+    return nn.ModuleDict({"layers": nn.ModuleList(layers)}).eval()
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("function", [by_exponentials, in_place, causal, divided_after, by_sigmoids])
+def test_weights_made_without_a_softmax_of_torchs(function: Function) -> None:
+    torch.manual_seed(3)
+    model, X = stack(OwnAttention(function), OwnAttention(function)), torch.randn(2, 6, WIDE)
+    first, projected = model["layers"][0], list[Tensor]()
+    first.proj.register_forward_pre_hook(lambda _layer, inputs: projected.append(inputs[0]))
+    torch.manual_seed(4)
+    plain = first(X)
+    torch.manual_seed(4)
+    with record(torch_calls=model, values=True) as trace:
+        assert torch.equal(first(X), plain)
+        model["layers"][1](X)
+    assert trace.sites == ("encoder.0.self", "encoder.1.self")
+    call, weights = trace[0], trace[0].weights()
+    q, k, _ = first.qkv(X).unflatten(-1, (3, WIDE_HEADS, -1)).permute(2, 0, 3, 1, 4)
+    scores = q @ k.mT / math.sqrt(WIDE // WIDE_HEADS)
+    if function is causal:
+        scores = scores + torch.full((6, 6), -torch.inf).triu(1)
+    expected = (scores - 1).sigmoid() if function is by_sigmoids else scores.softmax(dim=-1)
+    torch.testing.assert_close(weights, expected, atol=1e-6, rtol=1e-5)
+    assert call.signed == (function is by_sigmoids)
+    if function is not by_exponentials:
+        written = projected[0].unflatten(-1, (WIDE_HEADS, -1)).transpose(1, 2)
+        torch.testing.assert_close(head_outputs(call), written, atol=1e-6, rtol=1e-5)
+    differentiable = pytest.raises(ValueError, match="expected no differentiable")
+    with differentiable, record(torch_calls=model, differentiable=True):
+        first(X)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("function", [keys_first, changed])
+def test_what_is_no_whole_map_is_refused(function: Function) -> None:
+    model, X = stack(OwnAttention(function)), torch.randn(2, 6, WIDE)
+    warned = pytest.warns(UserWarning, match="OwnAttention computes no softmax over all keys")
+    with warned, record(torch_calls=model, values=True) as trace:
+        model["layers"][0](X)
+    assert not len(trace)
+
+
+def _through(model: nn.ModuleDict, X: Tensor, *others: Tensor) -> Tensor:
+    for layer in model["layers"]:
+        X = X + layer(X, *others)
+    return X
+
+
+class BiasedAttention(nn.Module):
+    """Attention as in x-transformers: a bias of each head, of a network outside, between its projections."""
+
+    def __init__(self, bias: nn.Module) -> None:
+        super().__init__()
+        self.heads, self.bias_of = WIDE_HEADS, [bias]  # in a list: the network is no part of the layer
+        self.to_q, self.to_kv, self.to_out = nn.Linear(WIDE, WIDE), nn.Linear(WIDE, 2 * WIDE), nn.Linear(WIDE, WIDE)
+
+    def forward(self, X: Tensor) -> Tensor:
+        parts = self.to_q(X), *self.to_kv(X).chunk(2, dim=-1)
+        q, k, v = (x.unflatten(-1, (WIDE_HEADS, -1)).transpose(1, 2) for x in parts)
+        places = torch.arange(X.shape[1], dtype=X.dtype)
+        bias = self.bias_of[0]((places[:, None] - places)[..., None]).permute(2, 0, 1)
+        return self.to_out(((q @ k.mT + bias).softmax(dim=-1) @ v).transpose(1, 2).flatten(2))
+
+
+@torch.no_grad()
+def test_a_bias_of_a_module_outside_of_the_layer_is_part_of_its_map() -> None:
+    """A softmax over experts after the layer's projection is still no attention."""
+    torch.manual_seed(3)
+    bias = nn.Sequential(nn.Linear(1, 8), nn.SiLU(), nn.Linear(8, WIDE_HEADS))
+    router = nn.Linear(WIDE, WIDE_HEADS)
+    model = nn.ModuleDict({"bias": bias, "layers": nn.ModuleList(BiasedAttention(bias) for _ in range(2)), "r": router})
+    X, projected = torch.randn(2, 6, WIDE), list[Tensor]()
+    for layer in model["layers"]:
+        layer.to_out.register_forward_pre_hook(lambda _layer, inputs: projected.append(inputs[0]))
+    with record(torch_calls=model, values=True) as trace:
+        _through(model, X)
+        router(X).mT[..., None].expand(-1, -1, -1, 6).softmax(dim=-1)
+    assert trace.sites == ("encoder.0.self", "encoder.1.self")
+    for call, inputs in zip(trace, projected, strict=True):
+        written = inputs.unflatten(-1, (WIDE_HEADS, -1)).transpose(1, 2)
+        torch.testing.assert_close(head_outputs(call), written, atol=1e-6, rtol=1e-5)
+        torch.testing.assert_close(call.weights().sum(dim=-1), torch.ones(2, WIDE_HEADS, 6))
