@@ -27,16 +27,16 @@ import viz_core.trace as own  # noqa: E402
 from benchmarks.view_bytes import decode_view  # noqa: E402
 from tests.viz_core.hub.families import IN_MEMORY, in_memory, inputs_of, output_of  # noqa: E402
 from tests.viz_core.positional.test_register import SIZES, Layer  # noqa: E402
-from viz_core.attention.scores.function import ScoreWidths  # noqa: E402
 from viz_core.attention.scores import FUNCTIONS  # noqa: E402
+from viz_core.attention.scores.function import ScoreWidths  # noqa: E402
 from viz_core.circuits import attribution_patch, direction_tokens, ov_circuit, patch_sweep, path_patch, qk_circuit  # noqa: E402
 from viz_core.hub import instrument, load_hub  # noqa: E402
-from viz_core.pretrained.samples import drawn_picture  # noqa: E402
 from viz_core.maps.contributions import contribution_norms, contribution_sum  # noqa: E402
 from viz_core.maps.fingerprints import measure_layer  # noqa: E402
 from viz_core.models import Seq2SeqAttentionDecoder, Seq2SeqEncoder, TransformerDecoder, TransformerEncoder, ViT  # noqa: E402
 from viz_core.positional import SCHEMES  # noqa: E402
 from viz_core.pretrained import available, load  # noqa: E402
+from viz_core.pretrained.samples import drawn_picture  # noqa: E402
 from viz_core.runtime.assets import ASSETS  # noqa: E402
 from viz_core.tasks.generating import TASKS  # noqa: E402
 from viz_core.tasks.model import POSITIONS, Shape, TaskTransformer  # noqa: E402

@@ -21,10 +21,10 @@ from viz_core.hub.kinds import KINDS, ModelKind, recognise
 from viz_core.hub.kinds.base import Feature
 from viz_core.hub.runs.run import PAYLOADS, RunInputs
 from viz_core.hub.shipped import shipped_names
-from viz_core.pretrained.samples import drawn_picture
 from viz_core.images.open_image import Video
 from viz_core.lab.atom_maps import atom_weights, map_with_neighbours, read_reaction
 from viz_core.pretrained import load_classifier, load_translator
+from viz_core.pretrained.samples import drawn_picture
 from viz_core.runtime.assets import ASSETS
 from viz_core.sounds.sound import RATE, Sound
 

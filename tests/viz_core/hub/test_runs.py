@@ -10,8 +10,7 @@ from PIL import Image
 from tests.viz_core.hub.conftest import TinyModel, noise
 from viz_core.hub import HubError, Sampling, load_hub
 from viz_core.images.open_image import Video
-from viz_core.positional import alibi_slopes, angular_frequencies, t5_relative_position_bucket
-from viz_core.positional import BY_NAME
+from viz_core.positional import BY_NAME, alibi_slopes, angular_frequencies, t5_relative_position_bucket
 from viz_core.sounds.sound import RATE, Sound, tone_sequence
 
 TEXT = "The cat sat on the mat."

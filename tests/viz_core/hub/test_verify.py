@@ -90,10 +90,10 @@ def test_only_the_first_pass_is_run_twice() -> None:
 def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
     model = in_memory("bert", hidden_dropout_prob=0.5)
     instrument(model)
-    for edits, said in (({}, "training"), ({"encoder.0.self": off(1)}, "edited")):
+    for edits, reason in (({}, "training"), ({"encoder.0.self": off(1)}, "edited")):
         with record() as trace, intervene(edits):
             model.train(not edits)(**inputs_of(model))
-        assert said in str(trace.verification)
+        assert reason in str(trace.verification)
     with record() as trace, intervene({}):  # as the lab runs a model of which no head is off
         model.to(torch.bfloat16)(**inputs_of(model))
     assert output_error(trace) < 1, "rounding is no alarm"

@@ -50,8 +50,8 @@ def test_a_head_is_off_in_one_call_alone(groups: int, dtype: torch.dtype) -> Non
     real, calls = inputs["attention_mask"].bool(), iter([False] * 10 + [True, False] + [False] * 24)
 
     def cut(_projection: nn.Module, given: tuple[Tensor]) -> tuple[Tensor]:
-        kept = torch.arange(HEADS * WIDTH) // WIDTH != 1
-        return (given[0] * kept if next(calls) else given[0],)
+        others = torch.arange(HEADS * WIDTH) // WIDTH != 1
+        return (given[0] * others if next(calls) else given[0],)
 
     handles = [layer.attention.dense.register_forward_pre_hook(cut) for layer in albert_layers(model)]
     expected = model(**inputs).last_hidden_state

@@ -14,10 +14,10 @@ from torch import Tensor, nn
 from torch.utils.checkpoint import checkpoint
 
 from tests.viz_core.hub.families import in_memory, inputs_of
+from viz_core import torch_internals
 from viz_core.attention import AdditiveAttention, MultiHeadAttention
 from viz_core.hub import instrument
 from viz_core.models import TransformerEncoder
-from viz_core import torch_internals
 from viz_core.torch_internals import missing, private
 from viz_core.trace import (
     AttentionCall,
