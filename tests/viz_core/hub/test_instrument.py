@@ -150,17 +150,6 @@ def test_a_copy_is_restored_by_itself(copied: Any) -> None:
     assert hooks(other) == hooks(model) == 0
 
 
-def test_who_sets_another_attention_instruments_again(pair: tuple[Any, Any]) -> None:
-    model = pair[0]
-    instrument(model)
-    model.set_attn_implementation("eager")
-    assert seen(model) == ()
-    assert instrument(model) == instrument(model) == seen(model) == SITES
-    restore(model)
-    with pytest.raises(ValueError, match="restore: expected a model that was instrumented, got BertModel"):
-        restore(model)
-
-
 def test_a_model_within_another() -> None:
     inner = in_memory("gpt2")
     outer = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))

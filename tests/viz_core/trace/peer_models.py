@@ -21,11 +21,7 @@ from viz_core.trace.coverage import describe_uncovered
 
 
 def name_operators() -> None:
-    """Let torchvision be imported beside any build of torch.
-
-    The one of PyPI is built for CUDA. Beside a torch for CPUs its operators cannot be loaded, and its import then fails
-    because two of them have no name. None has to do with attention.
-    """
+    """Let torchvision of PyPI, which is built for CUDA, be imported beside a torch for CPUs: name two operators."""
     spec = find_spec("torchvision")
     assert spec is not None
     assert spec.submodule_search_locations is not None
