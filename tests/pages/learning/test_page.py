@@ -31,7 +31,7 @@ from pages.learning.rounds import (
 )
 from pages.learning.runs import RECORDED, OwnRun
 from serving.settings import Settings
-from tests.pages.reading import badges, components, drawn, figures, one_line, texts
+from tests.pages.reading import components, drawn, figures, one_line, texts
 from tests.visits import Visits
 from ui.compute.slots import time_limit
 from viz_core.lessons.learning import PERIOD, weights_of
@@ -56,10 +56,6 @@ def test_it_opens_on_a_recorded_run_and_every_head_of_its_last_step(visits: Visi
     assert f"after **{film.shots[-1]}** updates: **{film.held_out[-1]:.0%}**" in texts(app)
     weights = film.maps[-1].astype(np.float32)
     np.testing.assert_allclose(maps(app).reshape(weights.shape), weights / weights.sum(-1, keepdims=True), atol=1e-6)
-    assert all(badges(app).values())
-    lines = {trace["name"]: trace for trace in drawn(app, "curve")}
-    np.testing.assert_allclose(lines["held-out"]["y"], film.held_out, atol=1e-6)
-    assert len(drawn(app, "heads")) == film.plan.shape.num_layers * film.plan.shape.num_heads
     jump = int(np.abs(np.diff(film.held_out)).argmax())
     marks = {(mark["type"], mark["x0"], mark["x1"]) for mark in figures(app, "curve")[0]["layout"]["shapes"]}
     assert marks == {("line", 400, 400), ("rect", film.shots[jump], film.shots[jump + 1])}

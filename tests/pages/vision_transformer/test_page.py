@@ -18,7 +18,6 @@ from tests.pages.reading import claim_names, claims, drawn, figures, one_line, s
 from tests.tiny_models import COLOUR, GREY, LABELS
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.images.open_image import open_picture
-from viz_core.lessons.vision_transformer import random_order
 from viz_core.maps.rollout import attention_rollout
 from viz_core.pretrained import Classification, ImageClassifier, load_classifier
 from viz_core.pretrained.samples import GARMENTS, drawn_picture
@@ -168,19 +167,6 @@ def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: 
         if attended:
             found = model.classify(sheet)
             assert f"Prediction: {found.label}" in texts(app)
-
-
-def test_what_the_exercise_says_is_so(model: ImageClassifier, boot: Classification) -> None:
-    """Tokens with their positions in another order: the class token's answer is the same up to rounding."""
-    order = torch.cat((torch.tensor([0]), 1 + random_order(16, 1)))
-    with torch.no_grad():
-        H = model.model.embed(boot.prepared.pixels)
-        answers = []
-        for tokens in (H, H[:, order]):
-            for block in model.model.blocks:
-                tokens = block(tokens)
-            answers.append(model.model.head(tokens[:, 0]))
-    torch.testing.assert_close(*answers, atol=1e-4, rtol=1e-4)
 
 
 def test_a_shuffled_picture_by_hand() -> None:

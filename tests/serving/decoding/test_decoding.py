@@ -16,9 +16,9 @@ from serving.decoding.files import decode_picture, decode_preview, decode_sound,
 from tests.viz_core.hostile import bounded, secret, sleeper
 from tests.viz_core.images.hostile_pictures import GOOD, encode
 from tests.viz_core.images.test_open_image import BLUE, GREEN, RED, WHITE, corners, similar
-from tests.viz_core.images.test_preprocessing import animation
+from tests.viz_core.images.test_preprocessing import COLOURS, animation, still
 from ui.compute.pictures import read_video
-from viz_core.images.open_image import PictureError, as_rgb, open_picture
+from viz_core.images.open_image import PictureError, as_rgb, open_picture, open_video
 from viz_core.runtime.hooks import interruptible
 from viz_core.runtime.limited_process import LimitError, Limits, run_limited
 from viz_core.sounds.open_sound import SoundError
@@ -46,6 +46,14 @@ def test_a_picture_is_the_one_that_the_library_opens(name: str) -> None:
     assert (tiny.mode, max(tiny.size)) == ("RGB", min(16, max(size)))
     if name == "rotated photo":
         assert all(map(similar, corners(tiny), (RED, GREEN, BLUE, WHITE)))
+
+
+@pytest.mark.parametrize("files", [[animation("GIF", 12, duration=40)], [still(colour) for colour in COLOURS[:3]]])
+def test_a_video_is_the_one_that_the_library_opens(files: list[bytes]) -> None:
+    found, expected = decode_video(files), open_video(files)
+    assert (found.times, found.seconds) == (expected.times, expected.seconds)
+    for frame, other in zip(found.frames, expected.frames, strict=True):
+        assert np.array_equal(np.asarray(frame), np.asarray(other))
 
 
 @pytest.mark.parametrize("files", [[bytes(6 * MB), bytes(6 * MB)], [bytes(11 * MB)]])

@@ -275,6 +275,25 @@ def test_a_server_that_stops_finishes_what_it_has_begun(stopped: list[int]) -> N
         slots.submit("late", lambda: None)
 
 
+@pytest.mark.attack("disorder")
+def test_a_second_signal_stops_at_once(stopped: list[int]) -> None:
+    operations, slots, _ = server(stop_seconds=0.05)
+    go = threading.Event()
+
+    async def run() -> None:
+        async with operations.lifespan(None):
+            slots.submit("work", lambda: go.wait(TIMEOUT))
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: not operations.ready)
+            os.kill(os.getpid(), signal.SIGTERM)
+            await until(lambda: bool(stopped))
+
+    try:
+        asyncio.run(run())
+    finally:
+        go.set()
+
+
 def answer(url: str) -> tuple[int, str]:
     try:
         with urllib.request.urlopen(url, timeout=TIMEOUT) as response:
