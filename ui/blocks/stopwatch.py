@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar, runtime_checkable
 
 import streamlit as st
 
@@ -150,6 +150,7 @@ def _step(
 SLICE = 0.4  # seconds of training before a page is drawn anew
 
 
+@runtime_checkable  # the tests check types at run time
 class TrainedRun(Protocol):
     """A training run that goes on by a number of updates."""
 
