@@ -18,7 +18,7 @@ from viz_core import attention, models, positional
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.linear import delta_rule, gated_decay, linear_attention
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
-from viz_core.maps.alignments import alignment, token_starts, warping_path
+from viz_core.maps.alignments import alignment, warping_path
 from viz_core.maps.contacts import fit_contacts
 from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.measures import (
@@ -27,13 +27,12 @@ from viz_core.maps.measures import (
     combine_heads,
     diagonal_mass,
     induction_mass,
-    key_mass,
     mean_attention_distance,
     query_information,
     target_mass,
     total_variation,
 )
-from viz_core.maps.register import RoleTargets, role_masses
+from viz_core.maps.register import RoleTargets
 from viz_core.maps.rollout import attention_rollout, gradient_relevance
 from viz_core.maps.word_maps import merge_words
 from viz_core.models.decoding_step import begin_decoding
@@ -248,15 +247,12 @@ POSITIONS: list[Refused] = [
         lambda: positional.RelativePositionEmbedding1d(4, 8)(Q),
         "q: expected shape (batch, heads, 4, 8), got (2, 4, 5, 8)",
     ),
-    (lambda: LINE.bias(Q, 6), "num_keys: expected at most num_tokens=5, got 6"),
     (lambda: GRID.bias(Q, 6), "num_keys: expected 1 x 5 tokens, got 6"),
     (lambda: positional.LearnedPositionalEmbedding(7, 8)(X, 6), "at most max_len=7 positions, got 11"),
     (lambda: positional.angular_frequencies(4, math.nan), "base: expected a positive number"),
     (lambda: positional.apply_rotary(Q, torch.zeros(1)), "positions: expected shape (5,) or (2, 5), got (1,)"),
     (lambda: positional.apply_rotary(Q, torch.zeros(4, 5)), "positions: expected shape (5,) or (2, 5), got (4, 5)"),
     (lambda: positional.apply_rotary(Q[..., :7], torch.arange(5)), "n, d) with an even d, got shape (2, 4, 5, 7)"),
-    (lambda: positional.ALiBi().bias(Q, 2), "num_keys: expected at least num_queries=5, got 2"),
-    (lambda: positional.T5RelativeBias(2, 32, 8), "max_distance: expected more than 8, below which buckets are exact"),
     (lambda: models.ViT(8, 4, 8, 16, 2, 1, 0.0, 0.0)(PICTURES[:, :1]), "expected pictures of shape (batch, 3, height"),
     (lambda: models.ViT(8, 4, 8, 16, 2, 1, 0.0, 0.0)(PICTURES[..., :6]), "patches of 4 x 4 pixels divide, got 8 x 6"),
     (lambda: interpolate_positions(X, (3, 3), (2, 2)), "expected 1 + 3 x 3 positions, got 5"),
@@ -269,18 +265,14 @@ MAPS: list[Refused] = [
     (lambda: alignment(CALL), "expected cross-attention, got AttentionCall"),
     (lambda: alignment(CROSS, target_words=(0, 1)), "words for 3 target and 3 source tokens, got 2 and 3"),
     (lambda: warping_path(np.full((2, 2), np.nan)), "expected at least one cell and no NaN"),
-    (lambda: token_starts(torch.zeros(1, 2, 0), 7), "odd width"),
     (lambda: merge_words(MAP, (0,), range(5)), "words for (5, 5) queries and keys, got 1 and 5"),
     (lambda: attention_entropy(torch.tensor([[1.5, -0.5]])), "none below 0, got -0.5"),
-    (lambda: diagonal_mass(MAP[:3]), "as many queries as keys"),
     (lambda: induction_mass(torch.eye(3), "abc"), "that all differ"),
     (lambda: target_mass(MAP, MAP < 0), "a query that has one, got none"),
     (lambda: total_variation(MAP, MAP[:, :3]), "two maps of one size, got (5, 5) and (5, 3)"),
-    (lambda: key_mass(MAP, [5]), "keys: expected 0 to 4, got [5]"),
     (lambda: measure_layer(CALL, patches=Patches((2, 2), 1)), "1 special tokens and 2 x 2 patches, a side of 5"),
     (lambda: mean_attention_distance(MAP[1:, 1:], (2, 2), (1, 1)), "a side of 5, got maps of 4 x 4"),
     (lambda: RoleTargets.of(["a"], ["a", "b"], on_itself=True), "got 1 and 2"),
-    (lambda: role_masses(MAP[None], RoleTargets.of([*"ab"], [*"ab"], on_itself=True)), "maps of (2, 2) as the targets"),
     (lambda: attention_rollout([MAP[None], MAP[None, 1:, 1:]]), "of one n, got shapes"),
     (lambda: attention_rollout([MAP[None]], discard_ratio=-0.1), "discard_ratio: expected at least 0 and below 1"),
     (lambda: gradient_relevance([], []), "expected weights and gradients of one or more layers"),

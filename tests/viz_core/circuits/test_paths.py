@@ -22,7 +22,7 @@ from viz_core.circuits import (
     sweep,
 )
 from viz_core.hub import instrument
-from viz_core.models import TransformerDecoder
+from viz_core.models import EncoderDecoder, TransformerDecoder, TransformerEncoder
 from viz_core.models.transformer import BlockOptions
 from viz_core.trace import intervene, off
 
@@ -124,6 +124,23 @@ def test_circuits_of_cross_attention(family: str) -> None:
     queries = queries - queries.mean(dim=1, keepdim=True) if centred else queries
     scale = 1 if family == "t5" else WIDTH**-0.5
     check(qk_circuit(model, "decoder.1.cross", 2), scale * queries.T @ matrix(layer, "keys", 2))
+
+
+@torch.no_grad()
+def test_tokens_of_two_vocabularies() -> None:
+    """Cross-attention reads keys and values from the encoder's tokens, and queries from the decoder's."""
+    torch.manual_seed(5)
+    sizes = (32, 24, HEADS, 2, 0.1)
+    model = EncoderDecoder(TransformerEncoder(30, *sizes), TransformerDecoder(50, *sizes)).eval()
+    tables = [nn.init.normal_(stack.embedding.weight) for stack in (model.encoder, model.decoder)]
+    source, target = (E / E.square().mean(dim=-1, keepdim=True).sqrt() for E in tables)
+    for site, keys_from in (("decoder.1.cross", source), ("decoder.1.self", target)):
+        ov, qk = (circuit(model, site, 1) for circuit in (ov_circuit, qk_circuit))
+        read, _ = direction_tokens(model, ov, 0, 5)
+        assert read.tolist() == (keys_from @ ov.V[:, 0]).topk(5).indices.tolist()
+        queries, keys = direction_tokens(model, qk, 0, 5)
+        assert queries.tolist() == (target @ qk.U[:, 0]).topk(5).indices.tolist()
+        assert keys.tolist() == (keys_from @ qk.V[:, 0]).topk(5).indices.tolist()
 
 
 @torch.no_grad()

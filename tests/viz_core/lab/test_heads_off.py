@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from tests.viz_core.hub.families import build, hooks, zero_head
-from viz_core.hub import HubModel, load_hub
+from viz_core.hub import HubModel, Sampling, load_hub
 from viz_core.lab.circuits import MAX_PLACES, through_the_layers
 from viz_core.lab.heads_off import switchable, without_heads
 from viz_core.lab.walk import walk_picture, walk_translation, walk_writing
@@ -140,6 +140,13 @@ def test_a_hidden_key_has_no_weight_in_any_head() -> None:
     assert not call.allowed[:, 1, 2].any()
     assert not call.weights[:, 1, 2].any()
     assert np.allclose(call.weights.sum(axis=-1), 1, atol=TOLERANCE)
+
+
+def test_temperature_and_top_k_shape_the_choice() -> None:
+    choice = walk_writing(writer(), STORY, 1, Sampling(2.0, top_k=3)).choices[0]
+    top = np.sort(np.array(choice.logits))[::-1][:3] / 2.0
+    assert np.count_nonzero(choice.distribution) == 3
+    assert np.sort(choice.distribution)[::-1][:3] == pytest.approx(np.exp(top) / np.exp(top).sum(), abs=1e-5)
 
 
 TEXT = "The cat sat on the mat."

@@ -78,9 +78,10 @@ def test_a_window_is_that_mask(size: int, with_first: int, tiny_model: Load) -> 
     assert len({found.full, found.sliding, found.with_first}) == 3
 
 
-def test_a_token_that_nobody_sees_is_a_token_that_is_not_there_for_the_others(tiny_model: Load) -> None:
-    """Of one layer: the others' states are what they are where the mask leaves that key out."""
-    model = tiny_model("bert")
+@pytest.mark.parametrize("family", ["bert", "sorter"])
+def test_a_token_that_nobody_sees_is_a_token_that_is_not_there_for_the_others(family: str, tiny_model: Load) -> None:
+    """The others' states, or a classifier's probabilities, are what they are where the mask leaves that key out."""
+    model = tiny_model(family)
     run = model.run("The cat sat.")
     found = {hidden.place: hidden.distance for hidden in hidden_tokens(model, run)}
     n = len(run.tokens)
@@ -90,10 +91,13 @@ def test_a_token_that_nobody_sees_is_a_token_that_is_not_there_for_the_others(ti
         mask[..., place] = torch.finfo(torch.float32).min
         mask[..., place, place] = 0
         with torch.no_grad():
-            states = model.engine.model(**{**run.inputs, "attention_mask": mask}).last_hidden_state[0]
-        turned = 1 - F.cosine_similarity(states, run.output, dim=-1)
-        others = [token for token in range(n) if token != place]
-        assert found[place] == pytest.approx(float(turned[others].mean()), abs=1e-5)
+            output = model.engine.model(**{**run.inputs, "attention_mask": mask})[0][0]
+        if family == "sorter":
+            expected = (output.softmax(dim=-1) - run.output.softmax(dim=-1)).abs().sum() / 2
+        else:
+            turned = 1 - F.cosine_similarity(output, run.output, dim=-1)
+            expected = turned[torch.arange(n) != place].mean()
+        assert found[place] == pytest.approx(float(expected), abs=1e-5)
 
 
 @pytest.mark.parametrize("family", ["llava", "qwen3_vl", "smolvlm"])

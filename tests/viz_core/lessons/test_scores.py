@@ -81,14 +81,6 @@ def test_the_published_row(name: str) -> None:
     torch.testing.assert_close(weights, torch.tensor([0.2689, 0.7311, 0.0, 0.0]), atol=5e-4, rtol=0)
 
 
-def test_an_empty_row_is_zeros_even_or_nan() -> None:
-    rows = {name: run(f"{name}-float32", 0) for name in ("guarded", "book", "bare")}
-    expected = {"guarded": [0.0] * 4, "book": [0.25] * 4, "bare": [math.nan] * 4}
-    for name, row in rows.items():
-        torch.testing.assert_close(row.weights, torch.tensor(expected[name]), equal_nan=True)
-    assert (rows["book"].leak, math.isnan(rows["bare"].leak)) == (1.0, True)
-
-
 def test_a_million_leaks_where_valid_scores_lie_lower() -> None:
     scores = torch.tensor([-2e7, 5e6, 1e7, 0.0])
     leaked = run("book-float32", 1, scores)

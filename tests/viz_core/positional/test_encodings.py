@@ -54,6 +54,14 @@ def test_encoding_adds_the_rows_from_its_offset(d: int) -> None:
     assert encoding(X.half()).dtype == torch.float16
 
 
+def test_dropout_acts_on_the_sum_and_only_in_training() -> None:
+    encoding, X = PositionalEncoding(50, dropout=0.5, max_len=20), torch.ones(1, 20, 50)
+    total, dropped = X + encoding.P, encoding(X)
+    assert 0.4 < (dropped != 0).float().mean() < 0.6
+    torch.testing.assert_close(dropped[dropped != 0], 2 * total[dropped != 0])
+    assert torch.equal(encoding.eval()(X), total)
+
+
 even_widths = st.integers(1, 8).map(lambda pairs: 2 * pairs)
 offsets = st.one_of(st.integers(-1000, 1000), st.floats(-1000, 1000))
 

@@ -19,7 +19,7 @@ from tokenizers.models import WordLevel
 
 from viz_core.pretrained import CHECKPOINTS, CheckpointError, load_classifier
 from viz_core.pretrained.bleu import book_bleu, book_sentence_bleu, corpus_bleu, sentence_bleu
-from viz_core.pretrained.familiarity import FILE, Familiarity, word_counts, words_of
+from viz_core.pretrained.familiarity import FILE, Familiarity, word_counts
 from viz_core.pretrained.token_vectors import shuffled_order
 from viz_core.pretrained.tokenization import clean, special_tokens
 
@@ -179,18 +179,6 @@ def test_a_file_that_is_cut_short_or_of_another_model_says_so(tmp_path: Path) ->
 
 
 NAME = "transformer-en-fr"
-
-
-@pytest.mark.parametrize(
-    ("text", "words"),
-    [
-        ("He\u2019s at Tom's, isn't he?", ["He's", "at", "Tom's", "isn't", "he"]),
-        ("'Go' - well-known, caf\u00e9_", ["Go", "well", "known", "café"]),
-        ("\U0001f600 \u202e", []),
-    ],
-)
-def test_words_without_signs(text: str, words: list[str]) -> None:
-    assert words_of(text) == words
 
 
 def test_what_ships_with_the_translator() -> None:

@@ -116,6 +116,8 @@ def test_a_trace_shows_positions_or_the_tokens_given(run: HubRun) -> None:
     assert sides(view(trace["decoder.0.cross"], ["d", "e"], [*"abc"])) == sides(shown, 2)
     of_run = view(run.trace, run.tokens)  # tokens of a model of Hugging Face go by their labels
     assert sides(of_run) == sides(run.view())
+    names = tuple(f"atom {place}" for place in range(len(run.tokens)))  # or by labels of one's own
+    assert sides(view(run, labels=names)) == (names, names)
 
 
 def test_one_sequence_never_names_what_cross_attention_looks_at() -> None:
