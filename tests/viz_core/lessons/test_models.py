@@ -213,8 +213,10 @@ def test_a_run_depends_on_its_plan_alone_and_can_be_interrupted_between_updates(
         for loss in parts.advance():
             first.append(loss)
     assert parts.step == len(first) == 1
+    rate = parts.optimizer.param_groups[0]["lr"]
     assert list(whole.advance()) == [*first, *parts.advance()]
     assert whole.finished
+    assert whole.optimizer.param_groups[0]["lr"] == rate / 2  # it falls to 0
     assert list(whole.tests) == list(parts.tests) == [0, 1, 2]
     torch.testing.assert_close(whole.tests[2], parts.tests[2], rtol=0, atol=0)
     assert next(RecallRun(RecallPlan(steps=1, seed=3)).advance()) != first[0]
