@@ -16,6 +16,10 @@ CHARTS = load_words(PAGE).group("alt").keys() - load_words("shared").group("alt"
 DRAWN = "[data-drawn]"
 RESIDUAL = b'relative-projection-residual"'  # what this chart is called
 AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
+# For each side that has to grow, plotly draws the whole chart again.
+MARGINS_SUFFICE = (
+    "({_fullLayout: {margin, _size}}) => ['l', 'r', 't', 'b'].every((side) => _size[side] <= margin[side] + 1)"
+)
 MOUNT = Path(__file__).resolve().parents[3] / "assets" / "components" / "shared" / "mount.js"
 
 
@@ -24,6 +28,7 @@ def open_page(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/{PAGE}?open-all=true")
     expect(page.locator(DRAWN).first).to_be_visible()
     expect(page.locator(AT_REST)).to_be_attached()
+    assert page.locator(".js-plotly-plot").first.evaluate(MARGINS_SUFFICE)
 
 
 def rotation(page: Page) -> Locator:
