@@ -28,7 +28,7 @@ test: check browser
 	$(PYTEST) -m "not slow"
 
 # The tests that `make test` leaves out.
-test-slow: browser $(VENV)/.peers
+test-slow: browser $(VENV)/.peers $(VENV)/.lens
 	$(PYTEST) -m slow
 
 # What continuous integration runs: no test twice.
@@ -112,6 +112,10 @@ $(VENV)/.dev: requirements-dev.txt $(VENV)/.app
 
 $(VENV)/.peers: requirements-peers.txt $(VENV)/.dev
 	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/peers -r requirements-peers.txt
+	touch $@
+
+$(VENV)/.lens: requirements-lens.txt $(VENV)/.dev
+	$(PIP_INSTALL) --no-deps --upgrade --target $(VENV)/lens -r requirements-lens.txt
 	touch $@
 
 $(VENV)/.chemistry: requirements-chemistry.txt $(VENV)/.dev

@@ -1,7 +1,8 @@
-"""timm and torchvision as they are: every layer seen by name, exactly, and nothing that they compute is changed."""
+"""timm and torchvision as they are: every layer seen by name, exactly, and unchanged; tasks of peers done here."""
 
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -18,8 +19,13 @@ PEERS = Path(sys.prefix) / "peers"
 def seen() -> dict[str, Any]:
     if not PEERS.is_dir() and not os.environ.get("CI"):
         pytest.skip("timm and torchvision are not in .venv/peers: `make test-slow` puts them there")
-    command = [sys.executable, "-m", "tests.viz_core.trace.peer_models"]
-    environment = {**os.environ, "PYTHONPATH": str(PEERS)}
+    return found_by("tests.viz_core.trace.peer_models", PEERS)
+
+
+def found_by(module: str, packages: Path) -> dict[str, Any]:
+    """What a program prints that is run with these packages on its path."""
+    environment = {**os.environ, "PYTHONPATH": str(packages)}
+    command = [sys.executable, "-m", module]
     run = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     found: dict[str, Any] = json.loads(run.stdout.splitlines()[-1])
@@ -55,3 +61,19 @@ def test_what_mixes_tokens_is_recorded_or_named(seen: dict[str, Any]) -> None:
         assert all(reason.rstrip(".") in each["warned"] for reason in each["reasons"]), name
         assert bool(each["warned"]) == bool(each["reasons"]), name
         assert each["row"] in table, each["row"]
+
+
+@pytest.mark.parametrize(
+    ("package", "tasks"),
+    [("transformer_lens", "tests.viz_core.circuits.peer_tasks"), ("bertviz", "tests.viz_core.view.bertviz_tasks")],
+)
+def test_tasks_of_peers_give_the_same(package: str, tasks: str) -> None:
+    packages = PEERS.with_name("lens")
+    if not (packages / package).is_dir() and not os.environ.get("CI"):
+        pytest.skip(f"{package} is not in .venv/lens: `make test-slow` puts it there")
+    found = found_by(tasks, packages)
+    assert all(each["difference"] < 1e-5 for each in found.values()), found
+    parts = (ROOT / "docs" / "peers.md").read_text(encoding="utf-8").split("\n## ")
+    section = next(part for part in parts if f"{tasks.replace('.', '/')}.py" in part)
+    rows = re.findall(r"^\| ([^|]+) \| (\d+) \| (\d+) \|", section, re.MULTILINE)
+    assert rows == [(task, str(each["there"]), str(each["here"])) for task, each in found.items()]
