@@ -4,12 +4,9 @@ Importance of each head: python -m recipes head-importance NAME --data DIR.
 Word alignment of each head: python -m recipes alignments NAME.
 Copying of unseen numbers and names: python -m recipes copying NAME --data DIR.
 Counts of words in the training data: python -m recipes word-counts NAME --data DIR.
-What each head of a translator does: python -m recipes head-table NAME.
-Its self-attention on one sentence, drawn: python -m recipes head-picture NAME.
 What rests on its marks: python -m recipes marks NAME.
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Every measure of every head, for the chapter on heads: python -m recipes head-scans [NAME ...].
-The same of any model over a file of texts: python -m recipes scan MODEL --texts FILE --out FILE.
 Atom maps of each head against maps made by hand: python -m recipes atom-maps --golden FILE.
 """
 
@@ -25,7 +22,6 @@ from recipes import (
     classifiers,
     copying,
     head_importance,
-    head_table,
     marks,
     scan,
     sentence_pairs,
@@ -39,7 +35,6 @@ from viz_core.runtime.device import best_device, describe_device
 
 COMMANDS = {
     "learning": task_recordings.main,
-    "scan": scan.main,
     "head-scans": scan.scan_shipped,
     "atom-maps": atom_maps.main,
 }
@@ -48,11 +43,9 @@ MEASURES: dict[str, Callable[..., None]] = {
     "alignments": alignments.measure_shipped,
     "copying": copying.measure_shipped,
     "word-counts": sentence_pairs.count_for_shipped,
-    "head-table": head_table.print_table,
-    "head-picture": head_table.draw_heads,
     "marks": marks.print_marks,
 }
-WITHOUT_DATA = {"alignments", "head-table", "head-picture", "marks"}
+WITHOUT_DATA = {"alignments", "marks"}
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},
     **{name: partial(classifiers.train, name) for name in classifiers.CLASSIFIERS},

@@ -15,7 +15,6 @@ import numpy as np
 import torch
 from jaxtyping import Float
 
-from recipes.head_table import MUCH, WORDS, mark_shares
 from recipes.spread import OFFSETS
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
@@ -23,6 +22,8 @@ from viz_core.pretrained.samples import Sample, held_out, sentence
 from viz_core.trace import AttentionCall, intervene, knock_out, record
 
 STACKS = ("encoder", "decoder")
+WORDS = range(6, 13)  # of an English sentence that weights and lengths are measured on
+MUCH = 0.5  # of a head's weight on a mark
 SENTENCES = 200  # that are translated with and without the marks
 
 
@@ -66,6 +67,31 @@ def _guided(path: Path) -> int:
     """Number of heads that training asked for the token of a sign (recipes.spread)."""
     guides = json.loads(path.read_text("utf-8"))["recipe"].get("guides", {})
     return sum(sign in OFFSETS for signs in guides.values() for sign in signs)
+
+
+@torch.inference_mode()
+def mark_shares(translator: Translator, samples: Sequence[Sample]) -> dict[str, Float[np.ndarray, "layers heads"]]:
+    """Mean weight of each self-attention head on the end mark of the source or the start mark of the translation.
+
+    Over sentences of 6 to 12 words and their first reference, all queries but one that sees the mark alone.
+    """
+    found: dict[str, list[list[np.ndarray]]] = {}
+    for sample in samples:
+        if len(sample.english.split()) not in WORDS:
+            continue
+        ids = [
+            [*translator.tokenizer.encode(text).ids, translator.special.eos]
+            for text in (sample.english, sample.references[0])
+        ]
+        with record() as trace:
+            translator.model(*translator.teacher_forced(*ids))
+        for stack in STACKS:
+            calls = [call for call in trace if call.kind == "self" and call.stack == stack]
+            weights = [call.weights()[0] for call in calls]
+            own = [each[..., -1] if stack == "encoder" else each[:, 1:, 0] for each in weights]
+            if own:
+                found.setdefault(f"{stack}-self", []).append([each.mean(dim=-1).numpy() for each in own])
+    return {kind: np.mean(each, axis=0) for kind, each in found.items()}
 
 
 @torch.inference_mode()

@@ -66,10 +66,8 @@ class Model(NamedTuple):
             return {"ml-source": "hub", "ml-name": self.name, "ml-revision": self.revision}
         return {"ml-model": self.name}
 
-    def command(self, reads: str, worth: int) -> str:
-        """The command, or code where it takes pictures, that makes a scan of it with the worth on so many inputs."""
-        if reads == "text" and not self.revision:
-            return f"python -m recipes scan {self.folder or self.name} --texts FILE --out FILE --worth {worth}"
+    def code(self, worth: int) -> str:
+        """The line that makes a scan of it with the worth on so many inputs."""
         given = f"Path({self.folder!r})" if self.folder else repr(self.name)
         revision = f", {self.revision!r}" if self.revision else ""
         return f"viz_core.lab.scan.scan(load_hub({given}{revision}), inputs, worth={worth})"
@@ -234,6 +232,6 @@ def _scan(chapter: Chapter, task: Task, bar: Any) -> HeadScans:
     if not found.kinds:
         raise found.left_out[0][1]
     tables = {(task.texts, kind): scanned_table(each, inputs) for kind, each in found.kinds.items()}
-    command = task.model.command(task.reads, min(plan.worth, len(inputs)) if len(inputs) > 1 else 0)
+    command = task.model.code(min(plan.worth, len(inputs)) if len(inputs) > 1 else 0)
     counts = {task.texts: found.texts}, {task.texts: found.tokens}
     return HeadScans(command, task.reads, plan.head, *counts, tables, {task.texts: found.left_out})

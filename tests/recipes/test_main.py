@@ -1,9 +1,7 @@
 """The command: from a folder of data to models that load and recorded runs, or a sentence about what is missing."""
 
-import csv
 import json
 import urllib.request
-from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -11,21 +9,17 @@ from types import SimpleNamespace
 from typing import Any
 from urllib.error import URLError
 
-import numpy as np
 import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForMaskedLM
 
-import recipes.scan
 from recipes import copying, text_models, translators
 from recipes.__main__ import MEASURES, main
 from recipes.alignments import aligned_samples
 from recipes.classifiers import CLASSIFIERS
 from recipes.copying import copying_cases
-from recipes.scan import main as scan_main
-from recipes.scan import resumable_scan
 from recipes.task_recordings import FILMS
 from recipes.text_rows import (
     SPECIAL,
@@ -42,7 +36,6 @@ from recipes.text_rows import (
 )
 from recipes.translators import TRANSLATORS
 from viz_core.hub import load_hub
-from viz_core.lab.scan import scan
 from viz_core.pretrained import load
 from viz_core.tasks.film import load_film
 
@@ -136,63 +129,20 @@ def test_the_command_makes_the_recorded_runs_and_goes_on_where_it_stopped(tmp_pa
     assert load_film(tmp_path / "repeat-one-layer-1.npz").maps.shape == (2, 1, 4, 19, 19)
 
 
-TEXTS = ["A cat sat on the mat, and the cat slept.", "No.", "He is calm, they said.", "I went home late.", "Why not?"]
-
-
-class StoppedError(Exception):
-    pass
-
-
 @pytest.mark.usefixtures("few_repeats")
-def test_an_interrupted_scan_goes_on_and_equals_an_uninterrupted_one(
+def test_the_tables_have_every_head_and_quote_the_texts_at_percentiles(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    model = load_hub("writer-en", device="cpu")
-    texts, save = [*TEXTS, "", *TEXTS], tmp_path / "scan.jsonl"
-    whole = scan(model, texts, batch=3, worth=2)
-    assert [number for number, _ in whole.left_out] == [5]
-
-    def stopped(*args: Any, progress: Any, **options: Any) -> Any:
-        def count(lines: Sequence[Any], number: int) -> None:
-            progress(lines, number)
-            if len(lines) == 5:  # in the middle of a batch
-                raise StoppedError
-
-        return scan(*args, progress=count, **options)
-
-    monkeypatch.setattr(recipes.scan, "scan", stopped)
-    with pytest.raises(StoppedError):
-        resumable_scan(model, texts, save, batch=3, worth=2)
-    with save.open("a", encoding="utf-8") as stream:
-        stream.write('{"half": ')  # the process ended while it wrote
-    monkeypatch.setattr(recipes.scan, "scan", scan)
-    found = resumable_scan(model, texts, save, batch=3, worth=2)
-    assert (found.texts, found.tokens, found.alone) == (whole.texts, whole.tokens, whole.alone)
-    for name, measured in whole.kinds["decoder-self"].measured.items():
-        np.testing.assert_array_equal(found.kinds["decoder-self"].measured[name], measured, err_msg=name)
-    np.testing.assert_array_equal(  # from the file alone
-        resumable_scan(model, texts, save, batch=3, worth=2).kinds["decoder-self"].measured["worth"],
-        whole.kinds["decoder-self"].measured["worth"],
-    )
-    for content in (save.read_text(encoding="utf-8"), ""):
-        save.write_text(content, encoding="utf-8")
-        with pytest.raises(ValueError, match="same model, texts and settings"):
-            resumable_scan(model, texts[1:], save, batch=3)
-
-
-@pytest.mark.usefixtures("few_repeats")
-def test_the_command_writes_a_row_for_each_head_and_measure(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    texts, out = tmp_path / "texts.txt", tmp_path / "heads.csv"
-    texts.write_text("\n".join([*TEXTS, "", "word " * 600]) + "\n", encoding="utf-8")
-    assert scan_main(["writer-en", "--texts", str(texts), "--out", str(out)]) == 0
-    rows = out.read_text(encoding="utf-8").splitlines()
-    assert rows[0].startswith("maps,layer,head,measure,mean,low,high,chance,texts")
-    assert len({row.split(",")[3] for row in rows[1:]}) * 16 == len(rows) - 1
-    assert f"text 6 of {texts} was left out" in capsys.readouterr().err
-    assert scan_main(["writer-en", "--texts", str(texts), "--against", str(texts), "--out", str(out)]) == 0
-    with out.open(encoding="utf-8") as stream:
-        assert {float(row["difference"]) for row in csv.DictReader(stream)} == {0.0}
-    assert scan_main(["writer-en", "--texts", str(tmp_path / "none"), "--out", str(out)]) == 1
+    texts = {"narrow": ["A cat sat.", "No.", "He is calm, they said."], "broad": ["I went home late.", "Why not?"]}
+    monkeypatch.setattr("recipes.scan.scan_inputs", lambda name, _pictures: texts[name])
+    monkeypatch.setattr("recipes.scan._WORTH", 1)
+    assert main(["head-scans", "writer-en", "--out", str(tmp_path)]) == 0
+    found = json.loads((tmp_path / "writer-en.json").read_text(encoding="utf-8"))
+    assert found["texts"] == {"narrow": 3, "broad": 2}
+    heads = found["kinds"]["decoder-self"]
+    for name, own in texts.items():
+        assert {len(heads["measures"][name]["entropy"][part]) for part in ("mean", "low", "p5", "p100")} == {16}
+        assert set(found["quoted"][name].values()) <= set(own)
 
 
 SMALL_LANGUAGE_MODEL = {"hidden_size": 16, "intermediate_size": 24, "num_hidden_layers": 1, "num_attention_heads": 2}

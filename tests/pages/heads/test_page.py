@@ -122,7 +122,7 @@ def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenP
     assert np.isfinite(lengths).all(), "each number has an interval"
     written = texts(app)
     assert "Skipped: 1. The first is line 4" in written
-    assert "`python -m recipes scan gpt2 --texts FILE --out FILE --worth 4`" in written
+    assert "scan(load_hub('gpt2'), inputs, worth=4)`" in written
     app.selectbox(key="hs-y").select("worth").run()
     points = np.concatenate([trace["y"] for trace in drawn(app, "heads")])
     np.testing.assert_allclose(np.sort(points), np.sort(kind.summary("worth").mean), rtol=1e-3, atol=1e-5)
@@ -141,7 +141,7 @@ def test_a_folder_opens_by_a_link_and_leads_back_to_the_lab(
     app = open_folder(open_page, folders / "gpt2", **{"hs-texts": "own", "hs-own": "A cat sat.\nNo."})
     app.button(key="hs-scan-go").click().run()
     assert "heads" in figure_names(app)
-    assert f"python -m recipes scan {folders / 'gpt2'} --texts FILE" in texts(app)
+    assert f"scan(load_hub(Path({str(folders / 'gpt2')!r})), inputs" in texts(app)
     links = [parse_qs(link.proto.query_string) for link in app.get("page_link")]
     assert {"ml-source": ["folder"], "ml-folder": [str(folders / "gpt2")]} in links
     app.button(key="hs-forget").click().run()
