@@ -147,14 +147,14 @@ REGISTER_WORDS = "tests/test_words.py::test_entries_of_registers_have_their_word
 # Example, its file, what is renamed in a copy of it, its words by file, the tests of the register, and its name there.
 ENTRIES = {
     "scheme": (
-        "viz_core/positional/kerple.py",
-        {'"kerple"': '"example"', "order=10": "order=99", "seed=9": "seed=990", "KERPLE": "EXAMPLE"},
+        "viz_core/positional/alibi.py",
+        {'"alibi"': '"example"', "order=8": "order=99", "ALIBI": "EXAMPLE"},
         {"position-embeddings": ("about.", "formula.", "extends."), "shared": ("option.",)},
         "tests/viz_core/positional/test_register.py",
     ),
     "score": (
-        "viz_core/attention/scores/cosine.py",
-        {'"cosine"': '"example"', "order=4": "order=99", "COSINE": "EXAMPLE"},
+        "viz_core/attention/scores/general.py",
+        {'"general"': '"example"', "order=2": "order=99", "GENERAL": "EXAMPLE"},
         {"scoring-functions": ("option.", "formula.")},
         "tests/viz_core/attention/test_score_register.py",
     ),

@@ -159,7 +159,7 @@ def relative_maps_are_striped(visits: Visits) -> bool:
         for name, added in maps_added(visits).items()
         if max(float(np.ptp(added.diagonal(offset))) for offset in range(-8, 9)) < 1e-4
     }
-    relative = {"Relative, 1-D", "Clipped (Shaw)", "Relative, 2-D", "Rotary", "ALiBi", "T5 buckets", "KERPLE"}
+    relative = {"Relative, 1-D", "Clipped (Shaw)", "Relative, 2-D", "Rotary", "ALiBi", "T5 buckets"}
     return striped - {"No positions"} == relative
 
 

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from viz_core.attention import masked_softmax
 from viz_core.attention.scores import FUNCTIONS
-from viz_core.attention.scores.cosine import CosineScale, cosine_scores
 from viz_core.attention.scores.function import ScoreCost, ScoreSizes, ScoreWidths, ScoringFunction
 
 Numbers = list[float]
@@ -53,17 +52,7 @@ def additive(c: Counted, learned: dict[str, Tensor], Q: list[Numbers], K: list[N
     return [[c.inner(w_v[0], [math.tanh(a + b) for a, b in zip(q, k, strict=True)]) for k in K] for q in Q]
 
 
-def cosine(c: Counted, learned: dict[str, Tensor], Q: list[Numbers], K: list[Numbers]) -> list[Numbers]:
-    def direction(vector: Numbers) -> Numbers:
-        inverse = 1 / math.sqrt(c.inner(vector, vector))
-        return [c.times(x, inverse) for x in vector]
-
-    scale = math.exp(learned["log_scale"].item())
-    Q, K = [direction(q) for q in Q], [direction(k) for k in K]
-    return [[c.times(scale, c.inner(q, k)) for k in K] for q in Q]
-
-
-LOOPS: dict[str, Loop] = {"dot": dot, "scaled": scaled, "general": general, "additive": additive, "cosine": cosine}
+LOOPS: dict[str, Loop] = {"dot": dot, "scaled": scaled, "general": general, "additive": additive}
 
 
 SHAPES = [(2, 3, 4, 5, 5), (1, 4, 2, 3, 3), (2, 3, 4, 5, 2), (1, 1, 3, 2, 6)]
@@ -136,20 +125,3 @@ def test_half_precision_is_the_same_rounded(function: ScoringFunction[nn.Module]
     half = function.scores(learned.to(dtype), queries.to(dtype), keys.to(dtype))
     assert half.dtype == dtype
     torch.testing.assert_close(half.float(), expected, atol=0.1, rtol=0.05)
-
-
-def test_lengths_do_not_count_and_zeros_score_0() -> None:
-    queries, keys = torch.randn(1, 3, 6), torch.randn(1, 4, 6)
-    scores = cosine_scores(queries, keys)
-    assert scores.abs().max() <= 1 + 1e-6
-    torch.testing.assert_close(cosine_scores(7 * queries, 0.01 * keys), scores)
-    for dtype in (torch.float32, torch.float16):
-        assert not cosine_scores(torch.zeros(1, 2, 6, dtype=dtype), keys.to(dtype)).any()
-
-
-@pytest.mark.parametrize(("log_scale", "scale"), [(math.log(10), 10), (0, 1), (50, 100)])
-def test_the_scale_is_at_most_100(log_scale: float, scale: float) -> None:
-    learned = CosineScale()
-    with torch.no_grad():
-        learned.log_scale.fill_(log_scale)
-    assert learned().item() == pytest.approx(scale, rel=1e-5)

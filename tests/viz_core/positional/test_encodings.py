@@ -26,7 +26,6 @@ from viz_core.positional import (
     sinusoidal_table,
     t5_relative_position_bucket,
 )
-from viz_core.positional.kerple import KerpleLog
 
 
 def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
@@ -208,21 +207,6 @@ def test_published_slopes() -> None:
 def test_slopes_are_those_of_bloom(num_heads: int) -> None:
     theirs = build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)[:, 0, 1]
     torch.testing.assert_close(alibi_slopes(num_heads).float(), theirs, rtol=1e-5, atol=0)
-
-
-@pytest.mark.parametrize(("num_queries", "num_keys"), [(5, 5), (2, 7), (1, 1)])
-def test_the_penalty_by_loops(num_queries: int, num_keys: int) -> None:
-    scheme = KerpleLog(3)
-    with torch.no_grad():
-        bias = scheme.bias(torch.zeros(2, 3, num_queries, 4), num_keys)
-    assert bias is not None
-    assert bias.shape == (1, 3, num_queries, num_keys)
-    for h in range(3):
-        r1, r2 = (math.exp(log.tolist()[h]) for log in (scheme.log_r1, scheme.log_r2))
-        for i in range(num_queries):
-            for j in range(num_keys):
-                distance = abs(j - (num_keys - num_queries + i))
-                assert float(bias[0, h, i, j]) == pytest.approx(-r1 * math.log(1 + r2 * distance), abs=1e-5)
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
