@@ -56,8 +56,7 @@ def measure(
 ) -> list[Row]:
     """Seconds and sizes, from the press of a button to the picture, the forward pass being done.
 
-    Raises:
-        RuntimeError: if there is no Chromium, or BertViz is not installed.
+    RuntimeError if there is no Chromium, or BertViz is not installed.
     """
     rows: list[Row] = []
     with tempfile.TemporaryDirectory() as log, sync_playwright() as playwright:

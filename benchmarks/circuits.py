@@ -24,10 +24,7 @@ SAME, SAME_MEMORY = 1.02, 1.1  # times plain hooks
 def measure(layers: int = 12, n: int = 40, long: int = 512, samples: int = 5) -> list[Row]:
     """Seconds of a sweep, layers by positions, of a pass with states and of all maps of a long text.
 
-    On one thread, both ways in turns, results compared.
-
-    Raises:
-        RuntimeError: if the two give different results.
+    On one thread, both ways in turns, results compared. RuntimeError if the two give different results.
     """
     threads = torch.get_num_threads()
     torch.set_num_threads(1)

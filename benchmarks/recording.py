@@ -31,8 +31,7 @@ UNKNOWN = "this system does not tell"
 def measure(sizes: Sequence[int] = SIZES, samples: int = 9) -> list[Row]:
     """Seconds, megabytes at the peak and megabytes held, of BERT with 6 layers of 384 and 12 heads.
 
-    Raises:
-        RuntimeError: if recorded and eager maps differ, or a fresh process fails.
+    RuntimeError if recorded and eager maps differ, or a fresh process fails.
     """
     models = {way: bert(way) for way in WAYS}
     few = random_tokens(48)

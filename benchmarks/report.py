@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 ROOT = Path(__file__).resolve().parents[1]
-RESULTS = ROOT / "benchmarks" / "results"
+RESULTS = ROOT / "benchmarks" / "results.json"
 BEGIN, END = "<!-- benchmarks: written by `make bench` -->", "<!-- end of benchmarks -->"
 README = ROOT / "README.md"
 DOCUMENT = ROOT / "docs" / "benchmarks.md"
@@ -68,14 +68,16 @@ class Row:
 
 
 def save(part: str, rows: Sequence[Row]) -> None:
-    """Write every sample, with the machine and the date, as PART.json."""
-    content = {
-        "date": datetime.now(UTC).isoformat(timespec="seconds"),
-        "machine": machine(),
-        "rows": [asdict(row) for row in rows],
-    }
-    RESULTS.mkdir(parents=True, exist_ok=True)
-    (RESULTS / f"{part}.json").write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+    """Write every sample, with the machine and the date."""
+    own = {"date": datetime.now(UTC).isoformat(timespec="seconds"), "machine": machine()}
+    content = read() | {part: own | {"rows": [asdict(row) for row in rows]}}
+    RESULTS.write_text(json.dumps(content, indent=1) + "\n", encoding="utf-8")
+
+
+def read() -> dict[str, Any]:
+    """What was saved last of each part."""
+    found: dict[str, Any] = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else {}
+    return found
 
 
 def machine() -> dict[str, Any]:
@@ -105,11 +107,11 @@ def write(parts: Sequence[str]) -> None:
         "Smaller is better.",
     ]
     rows: dict[tuple[str, str], Row] = {}
+    results = read()
     for part in (*parts, "load"):
-        path = RESULTS / f"{part}.json"
-        if not path.is_file():
+        saved = results.get(part)
+        if saved is None:
             continue
-        saved = json.loads(path.read_text(encoding="utf-8"))
         own = [Row(**row) for row in saved["rows"]]
         rows |= {(row.what, row.peer_name): row for row in own}
         place = saved["machine"]

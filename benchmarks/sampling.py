@@ -44,11 +44,7 @@ def fits(needed: float) -> bool:
 
 
 class Tree:
-    """A server and its workers.
-
-    Raises:
-        psutil.NoSuchProcess: where there is no such process.
-    """
+    """A server and its workers. psutil.NoSuchProcess where there is no such process."""
 
     def __init__(self, pid: int) -> None:
         self._process = psutil.Process(pid)

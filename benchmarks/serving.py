@@ -45,8 +45,7 @@ class Server:
 def serve(folder: Path, script: str = "app.py") -> Iterator[str]:
     """A Streamlit script of this repository, or HOSTED, on a free port, and its address; the log goes to `folder`.
 
-    Raises:
-        RuntimeError: if the server stops or does not come up; the message holds its log.
+    RuntimeError if the server stops or does not come up; the message holds its log.
     """
     with running(folder, script) as server:
         yield server.url
@@ -87,11 +86,7 @@ def free_port() -> int:
 
 
 def wait_until_healthy(url: str, server: subprocess.Popen[bytes], log: Path, route: str = "/_stcore/health") -> None:
-    """Until `route` answers 200.
-
-    Raises:
-        RuntimeError: if the server stops or does not come up; the message holds its log.
-    """
+    """Until `route` answers 200. RuntimeError if the server stops or does not come up; the message holds its log."""
     for _ in range(2400):
         if server.poll() is not None:
             raise RuntimeError(f"the server stopped: {log.read_text()}")
@@ -118,9 +113,7 @@ class Visitor:
     def within(self, seconds: float, expression: str, argument: Any = None) -> Any:
         """What a JavaScript function of one argument comes to.
 
-        Raises:
-            Late: if it does not come to an end in time; the page may hang.
-            RuntimeError: if it fails.
+        Late if it does not come to an end in time; the page may hang. RuntimeError if it fails.
         """
         # In braces: a promise that evaluate gets back, it would wait for, without a limit.
         program = """argument => { window.answer = null; setTimeout(() => {
@@ -144,11 +137,7 @@ class Visitor:
 
 @contextmanager
 def chromium(playwright: Playwright) -> Iterator[Browser]:
-    """The system's Chromium.
-
-    Raises:
-        RuntimeError: if there is none.
-    """
+    """The system's Chromium. RuntimeError if there is none."""
     path = find_chromium()
     if path is None:
         raise RuntimeError("this benchmark needs Chromium, and found none")

@@ -28,11 +28,7 @@ PLOTLY = """() => {
 
 
 def measure(sizes: Sequence[tuple[int, int, float, float | None]] = SIZES, samples: int = SAMPLES) -> list[Row]:
-    """Seconds and megabytes for the smallest and the largest table.
-
-    Raises:
-        RuntimeError: if there is no Chromium.
-    """
+    """Seconds and megabytes for the smallest and the largest table. RuntimeError if there is no Chromium."""
     rows = []
     with (
         tempfile.TemporaryDirectory() as ours_log,

@@ -84,8 +84,7 @@ _RECORDED = """() => performance.getEntriesByName("recorded")[0].startTime / 100
 def measure(sentences: int = 200) -> list[Row]:
     """Seconds from the model's arrival to the first translation, milliseconds a token, and what differs from Python.
 
-    Raises:
-        RuntimeError: if there is no Chromium, or the site cannot be built.
+    RuntimeError if there is no Chromium, or the site cannot be built.
     """
     texts = [sample.english for sample in held_out()[:sentences]]
     model = load("transformer-en-fr", device="cpu")
@@ -185,11 +184,7 @@ def first_visit(page: Page, root: Path, name: str) -> float:
 
 
 def build_site_below(root: Path) -> None:
-    """Build the site at a sub-path of a folder.
-
-    Raises:
-        RuntimeError: if it cannot be built; the message says why.
-    """
+    """Build the site at a sub-path of a folder. RuntimeError if it cannot be built; the message says why."""
     done = subprocess.run(build_command(root), cwd=ROOT, capture_output=True, text=True, check=False)
     if done.returncode:
         raise RuntimeError(done.stderr)

@@ -34,9 +34,7 @@ def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row
     """Seconds, until a picture shows in the window, and until nothing on the page changes any more.
 
     The server has answered every chapter once; the visitor's browser knows nothing. Each number is told as it comes.
-
-    Raises:
-        RuntimeError: if there is no Chromium, or a server does not start.
+    RuntimeError if there is no Chromium, or a server does not start.
     """
     chapters = tuple(chapters or all_chapters())
     with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:

@@ -92,11 +92,7 @@ class Visitor:
         return await self._run()
 
     async def type(self, label: str, text: str) -> Shown:
-        """Type into the line with this label, and press Enter.
-
-        Raises:
-            KeyError: if the page has no such line.
-        """
+        """Type into the line with this label, and press Enter. KeyError if the page has no such line."""
         key = self.shown.inputs[label]
         self._widgets[key] = WidgetState(id=key, string_value=text)
         return await self._run(key)

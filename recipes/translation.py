@@ -70,18 +70,16 @@ def train_translation(
 ) -> tuple[EncoderDecoder, Tokenizer, TranslationState]:
     """Train the model that `build(vocab_size)` makes, until its epochs, its minutes or its patience are spent.
 
-    With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the start
-    predicts is that share of each target, in place of label smoothing. With `beam_sentences`, its beam search
-    writes the targets of that many sentences.
+    With `start`, training begins with its weights and its tokenizer. With a `teacher_share`, what the start predicts is
+    that share of each target, in place of label smoothing. With `beam_sentences`, its beam search writes the targets of
+    that many sentences.
 
     Writes last.pt (to resume from), best.pt (lowest validation loss) and tokenizer.json into the folder of the run.
+    ValueError if there is nothing to resume from, no pair to train on or to validate with, no start to learn from, or
+    only one of `aligned` and `reader`.
 
     Returns:
         The model with its best weights, the tokenizer, and the state with the learning curve.
-
-    Raises:
-        ValueError: if there is nothing to resume from, no pair to train on or to validate with, no start to
-            learn from, or only one of `aligned` and `reader`.
     """
     if not split.train or not split.validation:
         counts = f"{len(split.train)} and {len(split.validation)}"

@@ -42,14 +42,12 @@ def profile(
 ) -> dict[str, Any]:
     """Return the options of hosted.toml by full name ("server.maxUploadSize"), as `st.App.run` takes them.
 
-    Environment variables take precedence, as with `streamlit run`, unless they are empty.
+    Environment variables take precedence, as with `streamlit run`, unless they are empty. SystemExit: with a line for
+    each variable of a wrong type.
 
     Args:
         variables: name of each option's variable ({"server.port": "STREAMLIT_SERVER_PORT"}).
         kinds: type of each option ({"server.port": int}).
-
-    Raises:
-        SystemExit: with a line for each variable of a wrong type.
     """
     sections = tomllib.loads(PROFILE.read_text(encoding="utf-8"))
     options = {f"{section}.{name}": value for section, names in sections.items() for name, value in names.items()}

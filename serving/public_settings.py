@@ -13,8 +13,7 @@ from serving.settings import MAX_WORKERS, PAGES_MB, WORKER_MB, Settings, setting
 def validated_settings() -> Settings:
     """Return the settings at the start of a server, which exits if a variable is invalid.
 
-    Raises:
-        SystemExit: with a line for each invalid variable.
+    SystemExit: with a line for each invalid variable.
     """
     try:
         return settings()
@@ -30,12 +29,11 @@ def validated_settings() -> Settings:
 def hosted_settings(port: int | None = None, protects_uploads: bool = True) -> Settings:
     """Return the settings of a public server, which cannot be started without its limits.
 
+    SystemExit if a variable is invalid, takes the limits away, or makes another one pointless.
+
     Args:
         port: that the server listens on.
         protects_uploads: whether Streamlit's protection against requests of other sites is on.
-
-    Raises:
-        SystemExit: if a variable is invalid, takes the limits away, or makes another one pointless.
     """
     if not os.environ.get("ATLAS_HOSTED", "").strip():
         os.environ["ATLAS_HOSTED"] = "1"  # empty is how compose files and charts write "not set"

@@ -33,8 +33,7 @@ def affordable_workers() -> int:
 class Settings(BaseSettings):
     """Settings from environment variables; immutable. Use `settings()` to get the current ones.
 
-    Raises:
-        pydantic.ValidationError: if a variable has an invalid value; the message names it.
+    pydantic.ValidationError if a variable has an invalid value; the message names it.
     """
 
     model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)

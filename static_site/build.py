@@ -28,11 +28,10 @@ MODELS = (translator, writer, classifier)
 def build_site(folder: Path, app: str = "") -> SiteFiles:
     """Write the site to `folder`, which is emptied first. The same sources give the same bytes.
 
+    ValueError if the folder holds anything but a site built before.
+
     Args:
         app: address of the app, to which pages link where it is given.
-
-    Raises:
-        ValueError: if the folder holds anything but a site built before.
     """
     if folder.is_dir() and any(folder.iterdir()) and not (folder / "files.json").is_file():
         raise ValueError(f"{folder} holds other files; expected an empty folder, or a site built before")

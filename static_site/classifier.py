@@ -5,11 +5,11 @@ classifier    picture (height, width, 3), gates -> pixels, probabilities, and qu
 
 from __future__ import annotations
 
+from io import BytesIO
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image
 from torch import Tensor, nn
 
 from static_site.files import SiteFiles, add_model
@@ -20,7 +20,7 @@ from viz_core.attention.multi_head import MultiHeadAttention
 from viz_core.images.open_image import MAX_BYTES, MAX_PIXELS
 from viz_core.models.vit import ViT, ViTBlock
 from viz_core.pretrained import ImageClassifier, load
-from viz_core.pretrained.samples import FOLDER, GARMENTS, SCENES
+from viz_core.pretrained.samples import GARMENTS, SCENES, drawn_picture
 from viz_core.trace import Trace
 
 
@@ -87,9 +87,11 @@ def add_files(files: SiteFiles, models: dict[str, ImageClassifier]) -> dict[str,
     """Add graphs and weights of both, and the sample pictures."""
     described = {}
     for name, model in models.items():
-        pictures = {each: (FOLDER / f"{each}.png").read_bytes() for each in SAMPLES[name]}
+        pictures = {each: BytesIO() for each in SAMPLES[name]}
+        for each, file in pictures.items():
+            drawn_picture(each).save(file, "PNG", optimize=True)
         described[name] = add_model(files, name, *export_classifier(model)) | {
-            "pictures": {each: files.add(f"pictures/{each}.png", content) for each, content in pictures.items()}
+            "pictures": {each: files.add(f"pictures/{each}.png", file.getvalue()) for each, file in pictures.items()}
         }
     return described
 
@@ -105,7 +107,7 @@ def page(words: Words) -> dict[str, Any]:
 def recorded(_words: Words, models: dict[str, ImageClassifier]) -> tuple[dict[str, Any], Trace]:
     """The classification of the first sample, as `classify` of classifier.js returns it."""
     name, model = next(iter(models.items()))
-    found = model.classify(Image.open(FOLDER / f"{FIRST[name]}.png"))
+    found = model.classify(drawn_picture(FIRST[name]))
     probabilities = [found.probabilities[label] for label in model.labels]
     return {"probabilities": probabilities, "seen": np.asarray(found.prepared.seen.convert("RGB"))}, found.trace
 

@@ -36,11 +36,10 @@ class SiteFiles:
     def add(self, path: str, content: str | bytes) -> dict[str, object]:
         """Add a file, compressed if its name ends in .gz, since many hosts compress nothing.
 
+        ValueError if the path is taken by a file with another content.
+
         Returns:
             Its path, size and digest, as `loadFile` takes them.
-
-        Raises:
-            ValueError: if the path is taken by a file with another content.
         """
         data = content.encode() if isinstance(content, str) else content
         data = gzip.compress(data, 9, mtime=0) if path.endswith(".gz") else data

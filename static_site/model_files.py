@@ -38,8 +38,7 @@ class WeightStore:
     def unpacked(self, name: str, values: np.ndarray) -> Iterator[onnx.TensorProto | onnx.NodeProto]:
         """Add a tensor to the file; the initializers and nodes that give it under its name.
 
-        Raises:
-            ValueError: if it has numbers that float16 does not.
+        ValueError if it has numbers that float16 does not.
         """
         half = values.astype("<f2")
         if not np.array_equal(half.astype(np.float32), values):

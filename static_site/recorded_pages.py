@@ -81,8 +81,7 @@ class Recording:
 def record_chapter(name: str, site: Sequence[Mapping[str, Any]], language: str) -> Recording:
     """Run a chapter of the app at each setting of its controls.
 
-    Raises:
-        ValueError: if a page fails, draws no figure, or refuses a value.
+    ValueError if a page fails, draws no figure, or refuses a value.
     """
     recording, keys = Recording(), [each["control"] for each in site]
     opened = [f"{keys[0].split('-')[0]}-open-{section}" for each in site for section in each.get("open", ())]
@@ -109,11 +108,7 @@ def record_chapter(name: str, site: Sequence[Mapping[str, Any]], language: str) 
 
 
 def open_chapter(name: str, parameters: Mapping[str, str]) -> AppTest:
-    """Run the app with this chapter at an address.
-
-    Raises:
-        ValueError: if the page fails.
-    """
+    """Run the app with this chapter at an address. ValueError if the page fails."""
     app = AppTest.from_file(str(ROOT / "ui" / "app" / "main.py"), default_timeout=300)
     for key, value in parameters.items():
         app.query_params[key] = value

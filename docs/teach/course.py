@@ -170,11 +170,7 @@ def _metadata(fields: dict[str, str]) -> str:
 
 
 def read_lesson(path: Path) -> Lesson:
-    """Read a lesson.
-
-    Raises:
-        ValueError: if it does not have the sections of a lesson.
-    """
+    """Read a lesson. ValueError if it does not have the sections of a lesson."""
     title, *parts = re.split(r"^## ", path.read_text("utf-8"), flags=re.MULTILINE)
     if len(parts) != len(SECTIONS):
         raise ValueError(f"{path} has {len(parts)} sections, not {len(SECTIONS)}")
@@ -307,14 +303,13 @@ def _write_zip(path: Path, files: dict[str, str]) -> None:
 def build(folder: Path, address: str = ADDRESS, site: str = "") -> None:
     """Write the packs of all languages.
 
+    ValueError if an address does not begin with http:// or https://, or the site is on this computer.
+
     Args:
         folder: made where it does not exist.
         address: of the app, such as https://atlas.school.example. Students cannot reach this computer's own: no
             cartridges are written for it unless there is a site, and then what the site lacks has no link in them.
         site: address of the site without a server; links of all packs lead there where it shows the same.
-
-    Raises:
-        ValueError: if an address does not begin with http:// or https://, or the site is on this computer.
     """
     for each in (address, *([site] if site else [])):
         if not re.fullmatch(r"https?://[^\s()<>\"]+", each):

@@ -97,10 +97,8 @@ class Job:
     def result(self) -> Any:
         """Return what the work returned, or raise what it raised.
 
-        Raises:
-            OutOfTimeError: if it exceeded the time limit.
-            AbandonedError: if nobody polled it for `LEASE` seconds.
-            CpuTimeError: if it exceeded its processor time.
+        OutOfTimeError if it exceeded the time limit. AbandonedError if nobody polled it for `LEASE` seconds.
+        CpuTimeError if it exceeded its processor time.
         """
         self._finished.wait()
         if self._error is not None:
@@ -177,12 +175,11 @@ class Slots:
     ) -> Job:
         """Submit a job; while one with the same key is not over, return that one.
 
+        OwnBusyError if this address has its share of the queue. BusyError if the queue is full, or the slots are
+        closed.
+
         Args:
             cpu_limit: processor seconds that it may take; None for any number.
-
-        Raises:
-            OwnBusyError: if this address has its share of the queue.
-            BusyError: if the queue is full, or the slots are closed.
         """
         with self._lock:
             now = self.clock()

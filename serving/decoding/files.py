@@ -38,14 +38,12 @@ def decode(
 ) -> bytes:
     """Return what a function of `serving.decoding.child` makes of a file.
 
+    RefusalError if the file is refused; the message is for the visitor. BusyError if too many files are being decoded.
+
     Args:
         allowed: the other arguments of the function.
         output: maximum bytes of the result.
         too_long: raised where a limit is exceeded; refusals of the function are raised as errors of its class.
-
-    Raises:
-        RefusalError: if the file is refused; the message is for the visitor.
-        BusyError: if too many files are being decoded.
     """
     _take_place()
     try:
@@ -73,9 +71,8 @@ _PREVIEW = 2**22
 def decode_picture(content: bytes) -> Image.Image:
     """Return a visitor's picture, upright, in grey or RGB.
 
-    Raises:
-        PictureError: if it is refused, or exceeds a limit of the process; the message is for the visitor.
-        BusyError: if too many files are being decoded.
+    PictureError if it is refused, or exceeds a limit of the process; the message is for the visitor. BusyError if too
+    many files are being decoded.
     """
     allowed = settings().picture_limits
     return child.read_picture(decode(child.picture, content, allowed, 3 * allowed[1] + _HEADER, _too_long()))
@@ -100,9 +97,8 @@ _SAMPLE = 4  # bytes
 def decode_sound(content: bytes) -> Sound:
     """Return a visitor's sound.
 
-    Raises:
-        SoundError: if it is refused, or exceeds a limit of the process; the message is for the visitor.
-        BusyError: if too many files are being decoded.
+    SoundError if it is refused, or exceeds a limit of the process; the message is for the visitor. BusyError if too
+    many files are being decoded.
     """
     allowed = settings().sound_limits
     too_long = SoundError(
@@ -119,8 +115,7 @@ _VIDEO_HEADER = 2**12  # bytes
 def check_bytes(files: Sequence[bytes]) -> None:
     """Refuse files that are too large together, before anything is made of them.
 
-    Raises:
-        PictureError: if they are; the message is for the visitor.
+    PictureError if they are; the message is for the visitor.
     """
     nbytes, most = sum(map(len, files)), settings().picture_limits[0]
     if nbytes > most:
@@ -131,9 +126,8 @@ def check_bytes(files: Sequence[bytes]) -> None:
 def decode_video(files: Sequence[bytes]) -> Video:
     """Return a visitor's animation, or several pictures as frames.
 
-    Raises:
-        PictureError: if it is refused, or exceeds a limit of the process; the message is for the visitor.
-        BusyError: if too many files are being decoded.
+    PictureError if it is refused, or exceeds a limit of the process; the message is for the visitor. BusyError if too
+    many files are being decoded.
     """
     check_bytes(files)
     allowed = settings().picture_limits

@@ -46,9 +46,7 @@ class Script:
 def script(name: str) -> Script:
     """Return a component as a module that exports `show` and `markup`, or plotly.js by the name PLOTLY.
 
-    Raises:
-        ValueError: if there is no script of this name.
-        AssetError: if a file is missing.
+    ValueError if there is no script of this name. AssetError if a file is missing.
     """
     known = {PLOTLY, *(path.parent.name for path in COMPONENTS.glob("*/main.js"))}
     if name not in known:

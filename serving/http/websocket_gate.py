@@ -28,11 +28,7 @@ class MessageQueue(Protocol):
     """Messages of one socket that the server has not received yet."""
 
     def put(self, message: bytes) -> str | None:
-        """Queue a message; return the reason where it is refused.
-
-        Raises:
-            ValueError: if it is not a valid message.
-        """
+        """Queue a message; return the reason where it is refused. ValueError if it is not a valid message."""
 
     def take(self) -> bytes | None:
         """Remove and return the next message, or None."""

@@ -86,15 +86,14 @@ def supervise(
 ) -> int:
     """Run the processes until SIGTERM or SIGINT, and return its number. A second signal stops at once.
 
+    SystemExit if the front cannot be started.
+
     Args:
         front: takes the visitors' connections; where its first process ends at once, the server cannot be started.
         pages: processes of pages; they finish their work within `stop_seconds` of a signal.
         others: processes that pages need, by name; they end after the pages.
         ports: of the pages. The front starts once all accept connections, or after a minute: earlier visitors would all
             come to the first process, and stay there.
-
-    Raises:
-        SystemExit: if the front cannot be started.
     """
     signal.pthread_sigmask(signal.SIG_BLOCK, _SIGNALS)
     helpers = [_Child(name, work) for name, work in others.items()]

@@ -64,8 +64,7 @@ def is_at_home() -> bool:
 def convert_folder(_no_model: None, typed: str) -> None:
     """Write the pytorch_model.bin of a folder as safetensors beside it.
 
-    Raises:
-        HubError: if that cannot be done, or not on this server.
+    HubError if that cannot be done, or not on this server.
     """
     convert(own_folder(typed) if is_at_home() else find_folder(typed, ()))
 
@@ -200,9 +199,8 @@ class HubRequest(RunRequest[HubModel, HubRun]):
     def run(self, model: HubModel) -> HubRun:
         """One recorded run.
 
-        Raises:
-            HubError: if this is not an input for this model, or longer than the settings of this machine allow.
-            PayloadMissingError: if the picture, video or sound is not here.
+        HubError if this is not an input for this model, or longer than the settings of this machine allow.
+        PayloadMissingError if the picture, video or sound is not here.
         """
         allowed, inputs = settings(), self.inputs
         longest = max(len(text or "") for text in (inputs.text, inputs.text_pair, inputs.target))

@@ -75,8 +75,7 @@ def reads_of_kind(kind: str) -> str:
 def linked_vision_model(name: str, local: Collection[str]) -> HubVisionSpec:
     """A vision model by its name. A link may open what is on the machine (`local`), and never starts a download.
 
-    Raises:
-        HubError: if it is not there, or not offered.
+    HubError if it is not there, or not offered.
     """
     offered = hub_offer().names
     if offered and name not in offered:
@@ -138,8 +137,7 @@ def scan_repeats(model: HubModel) -> list[Line]:
 def lines_of(text: str, most: int) -> tuple[str, ...]:
     """Return the lines of a text without control characters, but the empty ones.
 
-    Raises:
-        HubError: if it has more than `most` characters.
+    HubError if it has more than `most` characters.
     """
     if len(text) > most:
         sentence = "This text has {count:,} characters; at most {most:,} are allowed here. Shorten it."

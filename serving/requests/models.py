@@ -75,8 +75,7 @@ class ModelAdapter(ModelSpec[Loaded_co]):
     def adapt(self, loaded: Any) -> Loaded_co:
         """Return the loaded model with this interface.
 
-        Raises:
-            ValueError: if the model cannot have it; the message is for a person.
+        ValueError if the model cannot have it; the message is for a person.
         """
 
     @property
@@ -106,11 +105,7 @@ class ModelRegistry:
         self._lock = threading.Lock()
 
     def __call__(self, model: ModelSpec[Loaded], progress: Progress | None = None) -> Loaded:
-        """Return the loaded model.
-
-        Raises:
-            ValueError: if it cannot be loaded or run; the next call tries again.
-        """
+        """Return the loaded model. ValueError if it cannot be loaded or run; the next call tries again."""
         if isinstance(model, ModelAdapter):
             return model.adapt(self(model.adapted, progress))
         with self._lock:

@@ -42,11 +42,7 @@ class Media:
         return replace(self, content=None)
 
     def payload(self) -> Any:
-        """Return the content.
-
-        Raises:
-            PayloadMissingError: if only its digest is here.
-        """
+        """Return the content. PayloadMissingError if only its digest is here."""
         if self.content is None:
             raise PayloadMissingError(self.digest)
         return self.content
@@ -71,9 +67,7 @@ class Picture(Media):
     def open(self) -> Image.Image:
         """Return the image.
 
-        Raises:
-            PayloadMissingError: if only its digest is here.
-            PictureError: if the file cannot be decoded.
+        PayloadMissingError if only its digest is here. PictureError if the file cannot be decoded.
         """
         content: Image.Image | bytes = self.payload()
         return decode_picture(content) if isinstance(content, bytes) else content
@@ -81,8 +75,7 @@ class Picture(Media):
     def run_source(self) -> RunSource:
         """Return code that opens the picture as `image`; small pictures are embedded in the code.
 
-        Raises:
-            PayloadMissingError: if only its digest is here.
+        PayloadMissingError if only its digest is here.
         """
         content: Image.Image | bytes = self.payload()
         if not isinstance(content, bytes):
@@ -108,9 +101,8 @@ class RunRequest(ABC, Generic[Model, Run]):
     def run(self, model: Model) -> Run:
         """Run the loaded model.
 
-        Raises:
-            ValueError: if the model cannot take this input; the message is for a person.
-            PayloadMissingError: if the request was sent without its picture or sound.
+        ValueError if the model cannot take this input; the message is for a person. PayloadMissingError if the request
+        was sent without its picture or sound.
         """
 
     @classmethod
@@ -155,19 +147,14 @@ class SoundInput(Media):
     """A sound."""
 
     def open(self) -> Sound:
-        """Return the sound.
-
-        Raises:
-            PayloadMissingError: if only its digest is here.
-        """
+        """Return the sound. PayloadMissingError if only its digest is here."""
         sound: Sound = self.payload()
         return sound
 
     def run_source(self) -> RunSource:
         """Return code that opens the sound as `sound`; short sounds are embedded in the code.
 
-        Raises:
-            PayloadMissingError: if only its digest is here.
+        PayloadMissingError if only its digest is here.
         """
         if self.digest == TONES:
             return RunSource("from viz_core.sounds.sound import tone_sequence\n\nsound = tone_sequence()")
@@ -178,19 +165,13 @@ class VideoInput(Media):
     """A video: the file of an animation, or those of several pictures as frames."""
 
     def open(self) -> Video:
-        """Return the video.
-
-        Raises:
-            PayloadMissingError: if only its digest is here.
-            PictureError: if it cannot be decoded.
-        """
+        """Return the video. PayloadMissingError if only its digest is here. PictureError if it cannot be decoded."""
         return decode_video(self.payload())
 
     def run_source(self) -> RunSource:
         """Return code that opens the video as `video`; short ones are embedded in the code.
 
-        Raises:
-            PayloadMissingError: if only its digest is here.
+        PayloadMissingError if only its digest is here.
         """
         files: tuple[bytes, ...] = self.payload()
         if sum(map(len, files)) > MAX_CARRIED:
@@ -221,11 +202,7 @@ class ContributionRequest(RunRequest[Any, Any]):
         return ContributionRequest(self.base.without_payload, self.lengths)
 
     def run(self, model: Any) -> Any:
-        """Run the base request with recorded values.
-
-        Raises:
-            ValueError: also if a layer's output projection is not found.
-        """
+        """Run the base request with recorded values. ValueError: also if a layer's output projection is not found."""
         with recording_values():
             run = self.base.run(model)
         found = contribution_lengths if self.lengths else contribution_shares

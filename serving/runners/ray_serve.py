@@ -116,8 +116,7 @@ _DEPLOYMENT: Any = serve.deployment(name="models")(Replica)
 def pool(size: PoolSize | dict[str, str]) -> serve.Application:
     """Return the application for `serve run`, which passes its arguments as strings.
 
-    Raises:
-        pydantic.ValidationError: if an argument is unknown or not a number.
+    pydantic.ValidationError if an argument is unknown or not a number.
     """
     size = PoolSize.model_validate(size)
     autoscaling = {

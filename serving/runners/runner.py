@@ -107,8 +107,7 @@ class Runner(ABC):
 def check_picklable(function: Callable[..., Any]) -> None:
     """Check that another process can import a function by its module and name.
 
-    Raises:
-        ValueError: if it cannot, as for a lambda, a closure or a partial function.
+    ValueError if it cannot, as for a lambda, a closure or a partial function.
     """
     module, name = getattr(function, "__module__", None), getattr(function, "__qualname__", None)
     found: Any = None

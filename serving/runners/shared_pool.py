@@ -70,8 +70,7 @@ class PoolClient:
     def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a method in the subject's worker and return its result; again if the pool's process ends meanwhile.
 
-        Raises:
-            BusyError: if the worker died in every try, or the pool cannot be reached.
+        BusyError if the worker died in every try, or the pool cannot be reached.
         """
         timer = timer_in_slot()
         call = Call(method, subject, args, kwargs, None if timer is None else timer.left)

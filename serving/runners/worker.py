@@ -48,8 +48,7 @@ class _Packer(pickle.Pickler):
 def pack(value: Any) -> bytes:
     """Return the pickled value, as `pickle.dumps` but faster for tensors. Tensors no longer share memory.
 
-    Raises:
-        Exception: as `pickle.dumps`.
+    Exception as `pickle.dumps`.
     """
     packed = BytesIO()
     _Packer(packed, protocol=pickle.HIGHEST_PROTOCOL).dump(value)

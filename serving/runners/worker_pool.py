@@ -37,11 +37,10 @@ _starting = threading.Lock()
 class WorkerPool:
     """`count` workers; `execute` is the one that a `RemoteRunner` takes.
 
+    ValueError if count < 1.
+
     Args:
         observe_batch: called with the number of sentences in each batch.
-
-    Raises:
-        ValueError: if count < 1.
     """
 
     def __init__(self, count: int, observe_batch: Callable[[int], object] = lambda _size: None) -> None:
@@ -54,8 +53,7 @@ class WorkerPool:
     def execute(self, method: str, subject: ModelSpec[Any] | RunRequest[Any, Any], *args: Any, **kwargs: Any) -> Any:
         """Call a method in the subject's worker and return its result; "warm" is called in all that may get it.
 
-        Raises:
-            BusyError: if the worker died in every try.
+        BusyError if the worker died in every try.
         """
         model = subject if isinstance(subject, ModelSpec) else subject.model
         workers = self.lab_workers if model.affinity else self.workers
@@ -95,8 +93,7 @@ class Worker:
     def execute(self, method: str, subject: Any, *args: Any, **kwargs: Any) -> Any:
         """Call a method in the process and return its result; once more if it dies and the call reads no folder.
 
-        Raises:
-            BusyError: if it died in both tries, or this worker is closed.
+        BusyError if it died in both tries, or this worker is closed.
         """
         timer = timer_in_slot()
         call = Call(method, subject, args, kwargs, None if timer is None else timer.left)
@@ -184,11 +181,7 @@ class Worker:
         return self._crew.is_long(task), task.call.cpu_limit is None, max(task.kind[2], _SHORT)
 
     def _run(self, tasks: Sequence[Task]) -> None:
-        """Run tasks in the process and finish them.
-
-        Raises:
-            BrokenExecutor: if the process died.
-        """
+        """Run tasks in the process and finish them. BrokenExecutor if the process died."""
         tasks = [one for one in tasks if not one.future.cancelled()]
         if not tasks:
             return

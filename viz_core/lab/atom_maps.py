@@ -79,10 +79,8 @@ class Reaction:
 def read_reaction(smiles: str) -> Reaction:
     """Return the tokens, atoms and bonds of "reactants>>products".
 
-    Valences and aromaticity are not checked: this reads spelling, not chemistry.
-
-    Raises:
-        ReactionError: if the text is not spelled like a reaction; the message says where.
+    Valences and aromaticity are not checked: this reads spelling, not chemistry. ReactionError if the text is not
+    spelled like a reaction; the message says where.
     """
     text = "".join(smiles.split())
     tokens: list[str] = []
@@ -244,13 +242,11 @@ def measure_reaction(
 ) -> tuple[Float[np.ndarray, "layers heads products reactants"], Float[np.ndarray, "layers heads products reactants"]]:
     """Return `atom_weights` of a pass over a reaction.
 
+    ReactionError if it is not spelled like one. HubError if the model cannot take it. ValueError if there is no such
+    atom.
+
     Args:
         masked: atoms whose tokens no query of any head attends to: they are no keys.
-
-    Raises:
-        ReactionError: if it is not spelled like one.
-        HubError: if the model cannot take it.
-        ValueError: if there is no such atom.
     """
     reaction = read_reaction(smiles)
     if not all(0 <= atom < len(reaction.elements) for atom in masked):

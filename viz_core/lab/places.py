@@ -63,14 +63,13 @@ class Place:
 class Drawing:
     """Panels, and the places of keys, then of queries.
 
+    ValueError if a place is nowhere, outside its panel or the text, or two are at one token.
+
     Attributes:
         tokens: the text below the panels; one may have no place.
         round: places are circles with their weights as numbers, instead of boxes.
         terms: of the page's text, that keys and queries belong to; none, or both.
         relative: shade by the share of a row's largest weight, where weights are too small to be seen.
-
-    Raises:
-        ValueError: if a place is nowhere, outside its panel or the text, or two are at one token.
     """
 
     panels: tuple[Panel, ...]

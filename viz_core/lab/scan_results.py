@@ -41,12 +41,11 @@ class Alignment:
     def of(cls, count: int, pairs: Iterable[tuple[int, int]], keys: Iterable[int]) -> "Alignment":
         """Return the alignment of a text of `count` tokens.
 
+        ValueError if a target is not among the keys, or a position is not in the text.
+
         Args:
             pairs: query and key, positions among all tokens; a query may have several keys.
             keys: positions of the span that the keys are chosen from.
-
-        Raises:
-            ValueError: if a target is not among the keys, or a position is not in the text.
         """
         targets, among = torch.zeros(count, count, dtype=torch.bool), torch.zeros(count, dtype=torch.bool)
         given, span = list(pairs), sorted(set(keys))

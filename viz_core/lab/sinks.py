@@ -92,11 +92,8 @@ def windowed(model: HubModel, run: HubRun, size: int) -> Windowed:
     """Perplexity of the text a decoder was given with a window over the last tokens, and with the first four in it.
 
     Both windows hold as many tokens (Xiao 2023, table 1). All tokens are read through the window, in every layer, and
-    positions stay what they are. A learned sink is not a token and stays visible.
-
-    Raises:
-        ValueError: if the window does not fit the text, or a layer has no plain softmax: a convolution before linear
-            attention reads beyond the window.
+    positions stay what they are. A learned sink is not a token and stays visible. ValueError if the window does not fit
+    the text, or a layer has no plain softmax: a convolution before linear attention reads beyond the window.
     """
     if any(call.signed for call in run.trace):
         raise ValueError(
@@ -188,10 +185,8 @@ def picture_rows(model: HubModel, run: HubRun, site: str, token: int) -> Picture
     """A token's attention to the patches of a picture or video, what they add, and which of them are sinks.
 
     Weight alone is not evidence: models attend to the same few patches, often a corner, for every word (Kang 2025, "See
-    What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this app.
-
-    Raises:
-        ValueError: if the run has no picture in a text, or the layer's output projection is not found.
+    What You Are Told"). Here a patch is a sink by `SINK_WEIGHT` and `SINK_LENGTH`, a convention of this app. ValueError
+    if the run has no picture in a text, or the layer's output projection is not found.
     """
     if not run.patches:
         raise ValueError("run: expected one of a text with a picture or a video, got one without")

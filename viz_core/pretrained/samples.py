@@ -27,7 +27,8 @@ def shipped_pictures() -> tuple[UInt8[np.ndarray, "n side side"], tuple[int, ...
         return rows.reshape(-1, side, side), labels
 
 
-FOLDER = ASSETS / "samples" / "drawn"
+_DRAWN = ASSETS / "samples" / "drawn.png"
+_SIDE, _IN_A_ROW = 256, 7  # pixels of a drawn picture; how many stand beside each other on their sheet
 
 GARMENTS = ("t-shirt", "ankle-boot", "trouser", "dress", "pullover", "bag", "sneaker", "sandal")
 """Garments on a shop's white background: one for several labels of Fashion-MNIST."""
@@ -38,9 +39,10 @@ SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")
 
 def drawn_picture(name: str) -> Image.Image:
     """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if its file is missing or damaged."""
-    path = FOLDER / f"{name}.png"
-    with reading(path), Image.open(path) as image:
-        return image.convert("RGB")
+    row, column = divmod((*GARMENTS, *SCENES).index(name), _IN_A_ROW)
+    with reading(_DRAWN), Image.open(_DRAWN) as sheet:
+        box = (column * _SIDE, row * _SIDE, (column + 1) * _SIDE, (row + 1) * _SIDE)
+        return sheet.convert("RGB").crop(box)
 
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"

@@ -21,8 +21,7 @@ class DeviceError(RefusalError, ValueError):
 def best_device() -> torch.device:
     """Return the device models run on: cuda, then mps, then cpu; ATLAS_DEVICE overrides.
 
-    Raises:
-        DeviceError: if ATLAS_DEVICE names a device this machine does not have.
+    DeviceError if ATLAS_DEVICE names a device this machine does not have.
     """
     name = os.environ.get("ATLAS_DEVICE", "").strip().lower()
     if name:

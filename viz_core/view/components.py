@@ -67,10 +67,9 @@ def module_sources(name: str) -> dict[str, str]:
 def link_modules(sources: Mapping[str, str], entry: str) -> str:
     """Return a JavaScript expression whose value is what the entry module exports by default.
 
-    Raises:
-        ValueError: if modules import each other in a circle, one is missing, the entry exports nothing by default, or
-            an import or export is written otherwise than `import { NAME, NAME as NAME } from "./file.js";`,
-            `export default` and `export function`, `class` or `const` with a name.
+    ValueError if modules import each other in a circle, one is missing, the entry exports nothing by default, or an
+    import or export is written otherwise than `import { NAME, NAME as NAME } from "./file.js";`, `export default` and
+    `export function`, `class` or `const` with a name.
     """
     linked: dict[str, str] = {}
 

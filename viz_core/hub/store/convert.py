@@ -32,17 +32,15 @@ def convert(
 
     Each pytorch_model*.bin is read by `torch.load(weights_only=True)`, which makes tensors and plain values only, and
     written with the same names, numbers and types. Tensors that share memory are each written in full, because a
-    safetensors file shares none. Config, tokenizer, card and licence are copied.
+    safetensors file shares none. Config, tokenizer, card and licence are copied. HubError if there is no such weight, a
+    file holds more than tensors or is damaged, a file to write exists, or the disk is full; the message is for a
+    person.
 
     Args:
         folder: with pytorch_model.bin, or with its parts and pytorch_model.bin.index.json.
         out: where to write; beside the .bin unless given. It is made if it is missing.
         overwrite: replace files that are there.
         progress: gets the file that is converted, its number from 1, and how many there are.
-
-    Raises:
-        HubError: if there is no such weight, a file holds more than tensors or is damaged, a file to write exists, or
-            the disk is full; the message is for a person.
     """
     folder = folder.expanduser().resolve()
     target, name = (out or folder).expanduser().resolve(), folder.name
