@@ -28,27 +28,16 @@ HIGHLIGHTS = (
 
 @dataclass(frozen=True)
 class Row:
-    """One quantity, measured of us and of a peer in the same run; smaller is better.
+    """One quantity, measured of us and of a peer in the same run; smaller is better."""
 
-    Attributes:
-        what: the quantity.
-        unit: "s", "ms", "MB", "nodes" or what else is counted.
-        ours: our samples; none where there was no number, and `note` says why.
-        peer_name: name of the peer that is compared; "" for none.
-        peer: its samples; none where there was no number, and `note` says why.
-        target: our median must not be above it.
-        relative: the target counts in medians of the peer, not in units.
-        note: why a number is missing.
-    """
-
-    what: str
-    unit: str
-    ours: tuple[float, ...]
-    peer_name: str = ""
-    peer: tuple[float, ...] = ()
-    target: float | None = None
-    relative: bool = False
-    note: str = ""
+    what: str  # the quantity
+    unit: str  # "s", "ms", "MB", "nodes" or what else is counted
+    ours: tuple[float, ...]  # our samples; none where there was no number, and `note` says why
+    peer_name: str = ""  # name of the peer that is compared; "" for none
+    peer: tuple[float, ...] = ()  # its samples; none where there was no number, and `note` says why
+    target: float | None = None  # our median must not be above it
+    relative: bool = False  # the target counts in medians of the peer, not in units
+    note: str = ""  # why a number is missing
 
     @property
     def ratio(self) -> float | None:

@@ -37,19 +37,12 @@ B = TypeVar("B", PairBatch, Pictures)
 
 
 class Subject(Generic[B]):
-    """A model with its test split, and examples that are not for the test.
+    """A model with its test split, and examples that are not for the test."""
 
-    Attributes:
-        metric: "bleu" or "accuracy".
-        device: of the model.
-        test: the test split in batches.
-        others: the examples that the heads' means are taken over, in batches.
-    """
-
-    metric: str
-    device: torch.device
-    test: Sequence[B]
-    others: Sequence[B]
+    metric: str  # "bleu" or "accuracy"
+    device: torch.device  # of the model
+    test: Sequence[B]  # the test split in batches
+    others: Sequence[B]  # the examples that the heads' means are taken over, in batches
 
     def trace(self) -> Trace:
         """One example, recorded: its sites and heads."""

@@ -87,18 +87,12 @@ class TrainingCheckpoint:
 
 @dataclass(frozen=True)
 class RunOptions:
-    """Where a model is trained, and for how long.
+    """Where a model is trained, and for how long."""
 
-    Attributes:
-        out: folder of the run: last.pt, to resume from, and what else training writes.
-        minutes: of training; None for all epochs.
-        resume: whether to continue from last.pt.
-    """
-
-    out: Path
+    out: Path  # folder of the run: last.pt, to resume from, and what else training writes
     device: torch.device
-    minutes: float | None = None
-    resume: bool = False
+    minutes: float | None = None  # of training; None for all epochs
+    resume: bool = False  # whether to continue from last.pt
 
     def begin(self, seed: int) -> None:
         """Seed the random numbers and make the folder."""

@@ -57,20 +57,15 @@ TWENTY = {
 
 @dataclass(frozen=True, eq=False)
 class MappedReaction:
-    """A reaction as the model reads it, with its true map.
-
-    Attributes:
-        truth: the reactant atom of each product atom, -1 where the map names none.
-        equivalent: which reactant atoms count as right: the true one, and those that symmetry cannot tell from it.
-        goes_on: whether each reactant atom is in a product, by the map.
-        takes_part: whether a reactant atom's molecule has such an atom; the others are reagents.
-    """
+    """A reaction as the model reads it, with its true map."""
 
     smiles: str
     reaction: Reaction
-    truth: Int[np.ndarray, " products"]
+    truth: Int[np.ndarray, " products"]  # the reactant atom of each product atom, -1 where the map names none
+    # which reactant atoms count as right: the true one, and those that symmetry cannot tell from it
     equivalent: Bool[np.ndarray, "products reactants"]
-    goes_on: Bool[np.ndarray, " reactants"]
+    goes_on: Bool[np.ndarray, " reactants"]  # whether each reactant atom is in a product, by the map
+    # whether a reactant atom's molecule has such an atom; the others are reagents
     takes_part: Bool[np.ndarray, " reactants"]
 
 

@@ -53,23 +53,17 @@ class TextConfig(TrainingConfig):
 
 @dataclass(frozen=True)
 class TextModelSpec:
-    """Architecture and training configuration of a model of English.
+    """Architecture and training configuration of a model of English."""
 
-    Attributes:
-        title: of its card.
-        description: first words of its card.
-        architecture: its config without the size of the vocabulary.
-        added: the modules whose output is added to the residual stream: dropout comes after them, for which the
-            formats of models that write have no place.
-        ends: whether a text is closed by an end token, so that two texts in a row are told apart, not one that goes on.
-    """
-
-    title: str
-    description: str
+    title: str  # of its card
+    description: str  # first words of its card
     build: Callable[[dict[str, Any]], nn.Module]
-    architecture: dict[str, Any]
+    architecture: dict[str, Any]  # its config without the size of the vocabulary
     loss: Loss
+    # the modules whose output is added to the residual stream: dropout comes after them, for which the formats of
+    # models that write have no place
     added: Callable[[Any], Sequence[nn.Module]]
+    # whether a text is closed by an end token, so that two texts in a row are told apart, not one that goes on
     ends: bool
     config: TextConfig = field(default_factory=TextConfig)
 

@@ -187,15 +187,10 @@ def read_lessons(language: str) -> list[Lesson]:
 
 @dataclass(frozen=True)
 class Addresses:
-    """Where links lead: to the site without a server where it shows the same, else to the app.
+    """Where links lead: to the site without a server where it shows the same, else to the app."""
 
-    Attributes:
-        app: its address.
-        site: address of the site, or "".
-    """
-
-    app: str
-    site: str = ""
+    app: str  # its address
+    site: str = ""  # address of the site, or ""
 
     @property
     def is_local(self) -> bool:

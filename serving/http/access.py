@@ -72,15 +72,11 @@ FORBIDDEN = 403
 
 @dataclass(frozen=True)
 class Refusals:
-    """Sentences for refused visitors.
+    """Sentences for refused visitors."""
 
-    Attributes:
-        sentence: returns the sentence for a reason, in the language of a request (an ASGI scope).
-        count: counts a reason, for the metrics.
-    """
-
+    # returns the sentence for a reason, in the language of a request (an ASGI scope)
     sentence: Callable[[str, Message], str]
-    count: Callable[[str], None]
+    count: Callable[[str], None]  # counts a reason, for the metrics
 
     def answer(self, why: str, scope: Message, status: int = _BUSY) -> Response:
         """Return a plain-text response, to a request or to the handshake of a web socket."""

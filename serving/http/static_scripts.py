@@ -31,15 +31,10 @@ _COMPILE_ALL = b"//# allFunctionsCalledOnLoad\n"
 
 @dataclass(frozen=True)
 class Script:
-    """A script and its URL.
+    """A script and its URL."""
 
-    Attributes:
-        address: URL relative to the first page, with a digest of the code.
-        code: JavaScript in UTF-8.
-    """
-
-    address: str
-    code: bytes
+    address: str  # URL relative to the first page, with a digest of the code
+    code: bytes  # JavaScript in UTF-8
 
 
 @lru_cache(maxsize=32)

@@ -13,16 +13,11 @@ _NO_SPACE = 507  # RFC 4918, section 11.5
 
 @dataclass(frozen=True)
 class StoredFiles:
-    """Access to the stored files.
+    """Access to the stored files."""
 
-    Attributes:
-        nbytes: returns the bytes of a session, by its id, or of all sessions (None).
-        trim: deletes a session's oldest files beyond a number of bytes; returns how many.
-        is_owner: returns whether a request (an ASGI scope) comes from the browser of a session.
-    """
-
-    nbytes: Callable[[str | None], int]
-    trim: Callable[[str, int], int]
+    nbytes: Callable[[str | None], int]  # returns the bytes of a session, by its id, or of all sessions (None)
+    trim: Callable[[str, int], int]  # deletes a session's oldest files beyond a number of bytes; returns how many
+    # returns whether a request (an ASGI scope) comes from the browser of a session
     is_owner: Callable[[str, Message], bool] = lambda _session, _scope: True
 
 

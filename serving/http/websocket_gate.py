@@ -50,21 +50,13 @@ class MessageQueue(Protocol):
 
 @dataclass(frozen=True)
 class GateLimits:
-    """Limits of a `WebSocketGate`.
+    """Limits of a `WebSocketGate`."""
 
-    Attributes:
-        sockets: open at once.
-        sockets_an_address: open at once from one address; a class behind one router shares an address.
-        silent_seconds: for which a socket may stay open without requesting a page.
-        messages: per second, forwarded for one socket.
-        messages_an_address: per second, forwarded for all sockets of one address.
-    """
-
-    sockets: int
-    sockets_an_address: int
-    silent_seconds: float
-    messages: float
-    messages_an_address: float
+    sockets: int  # open at once
+    sockets_an_address: int  # open at once from one address; a class behind one router shares an address
+    silent_seconds: float  # for which a socket may stay open without requesting a page
+    messages: float  # per second, forwarded for one socket
+    messages_an_address: float  # per second, forwarded for all sockets of one address
 
 
 class WebSocketGate:

@@ -27,17 +27,11 @@ _OPENED = "writer-en"
 
 @dataclass(frozen=True)
 class HubOffer:
-    """What visitors of the lab may load.
+    """What visitors of the lab may load."""
 
-    Attributes:
-        names: the only models; () where any may be named.
-        restricted: whether visitors load nothing but what is offered, or is on the machine that runs models.
-        folders: whose models may be loaded, besides those on the Hub.
-    """
-
-    names: tuple[str, ...]
-    restricted: bool
-    folders: tuple[Path, ...]
+    names: tuple[str, ...]  # the only models; () where any may be named
+    restricted: bool  # whether visitors load nothing but what is offered, or is on the machine that runs models
+    folders: tuple[Path, ...]  # whose models may be loaded, besides those on the Hub
 
 
 def hub_offer() -> HubOffer:

@@ -24,26 +24,16 @@ _BURST = 2.0  # seconds' worth of frames that may come at once
 
 
 class Limits:
-    """Limits of this process, for every connection.
+    """Limits of this process, for every connection."""
 
-    Attributes:
-        head_seconds: from a connection to a whole request, and from a handshake to its answer.
-        body_seconds: for what is sent with a request.
-        slow_seconds: for which a response may go out at less than a kilobyte a second.
-        message_bytes: of a message of a web socket.
-        frames: per second, read from one web socket; 4 KB cost as much as a frame.
-        frames_an_address: per second, read from all web sockets of one address.
-        flood_seconds: for which a web socket may send more than is read.
-        count: called with the reason for which a connection was slowed down or ended, for the metrics.
-    """
-
-    head_seconds: ClassVar[float] = 15.0
-    body_seconds: ClassVar[float] = 180.0
-    slow_seconds: ClassVar[float] = 30.0
-    message_bytes: ClassVar[int] = 2**20
-    frames: ClassVar[float] = 200.0
-    frames_an_address: ClassVar[float] = 4000.0
-    flood_seconds: ClassVar[float] = 10.0
+    head_seconds: ClassVar[float] = 15.0  # from a connection to a whole request, and from a handshake to its answer
+    body_seconds: ClassVar[float] = 180.0  # for what is sent with a request
+    slow_seconds: ClassVar[float] = 30.0  # for which a response may go out at less than a kilobyte a second
+    message_bytes: ClassVar[int] = 2**20  # of a message of a web socket
+    frames: ClassVar[float] = 200.0  # per second, read from one web socket; 4 KB cost as much as a frame
+    frames_an_address: ClassVar[float] = 4000.0  # per second, read from all web sockets of one address
+    flood_seconds: ClassVar[float] = 10.0  # for which a web socket may send more than is read
+    # called with the reason for which a connection was slowed down or ended, for the metrics
     count: ClassVar[Callable[[str], object]] = lambda _why: None
 
 

@@ -31,19 +31,12 @@ LEFT_OUT = Verification(reason="left out by instrument(model, verify=False)")
 
 @dataclass(eq=False)
 class Check:
-    """The check of a model, or of a model within it. It is kept on the model, and says nothing about single calls.
+    """The check of a model, or of a model within it. It is kept on the model, and says nothing about single calls."""
 
-    Attributes:
-        implementations: the attention of each config before.
-        hooks: ids of the hooks that recording added.
-        parent: that of the model around it.
-        report: of the first pass that was compared; None until then.
-    """
-
-    implementations: list[tuple[Any, str | None]]
-    hooks: frozenset[int]
-    parent: "Check | None" = None
-    report: Verification | None = None
+    implementations: list[tuple[Any, str | None]]  # the attention of each config before
+    hooks: frozenset[int]  # ids of the hooks that recording added
+    parent: "Check | None" = None  # that of the model around it
+    report: Verification | None = None  # of the first pass that was compared; None until then
 
     @property
     def found(self) -> Verification | None:

@@ -38,23 +38,14 @@ class ReactionError(RefusalError, ValueError):
 
 @dataclass(frozen=True)
 class Reaction:
-    """A reaction as the model reads it. Atoms are numbered from 0 through reactants, then products.
+    """A reaction as the model reads it. Atoms are numbered from 0 through reactants, then products."""
 
-    Attributes:
-        tokens: of the SMILES; the model's sequence has one special token before them.
-        places: the number of each atom's token among `tokens`.
-        elements: symbol of each atom, aromatic or not, like "C".
-        molecules: number of each atom's molecule.
-        bonds: pairs of atoms, each pair once.
-        num_reactants: atoms before ">>", of reagents too.
-    """
-
-    tokens: tuple[str, ...]
-    places: tuple[int, ...]
-    elements: tuple[str, ...]
-    molecules: tuple[int, ...]
-    bonds: tuple[tuple[int, int], ...]
-    num_reactants: int
+    tokens: tuple[str, ...]  # of the SMILES; the model's sequence has one special token before them
+    places: tuple[int, ...]  # the number of each atom's token among `tokens`
+    elements: tuple[str, ...]  # symbol of each atom, aromatic or not, like "C"
+    molecules: tuple[int, ...]  # number of each atom's molecule
+    bonds: tuple[tuple[int, int], ...]  # pairs of atoms, each pair once
+    num_reactants: int  # atoms before ">>", of reagents too
 
     @property
     def num_products(self) -> int:

@@ -21,42 +21,27 @@ Box = tuple[int, float, float, float, float]
 
 @dataclass(frozen=True)
 class Panel:
-    """A part of a drawing, in pixels.
+    """A part of a drawing, in pixels."""
 
-    Attributes:
-        box: left, top, width and height of what is shown.
-        strokes: lines, as the path of an SVG.
-        labels: x, middle y, text, and its anchor: "start", "middle" or "end".
-        picture: beneath all, over the whole box.
-        inked: draw the picture in the colour of text, the more opaque the brighter, instead of in its own colours.
-        sign: what stands before the panel, like "+"; "" puts it right beside the last.
-        term: the part of the page's text that it belongs to.
-    """
-
-    box: tuple[float, float, float, float]
-    strokes: str = ""
+    box: tuple[float, float, float, float]  # left, top, width and height of what is shown
+    strokes: str = ""  # lines, as the path of an SVG
+    # x, middle y, text, and its anchor: "start", "middle" or "end"
     labels: tuple[tuple[float, float, str, str], ...] = ()
-    picture: Image.Image | None = None
+    picture: Image.Image | None = None  # beneath all, over the whole box
+    # draw the picture in the colour of text, the more opaque the brighter, instead of in its own colours
     inked: bool = False
-    sign: str = ""
-    term: str = ""
+    sign: str = ""  # what stands before the panel, like "+"; "" puts it right beside the last
+    term: str = ""  # the part of the page's text that it belongs to
 
 
 @dataclass(frozen=True)
 class Place:
-    """Where a token is: in boxes of the drawing, in the text below it, or in both.
+    """Where a token is: in boxes of the drawing, in the text below it, or in both."""
 
-    Attributes:
-        name: what a sentence calls it.
-        boxes: it may lie in several panels.
-        token: its number in the text.
-        masked: no query may attend to it.
-    """
-
-    name: str
-    boxes: tuple[Box, ...] = ()
-    token: int | None = None
-    masked: bool = False
+    name: str  # what a sentence calls it
+    boxes: tuple[Box, ...] = ()  # it may lie in several panels
+    token: int | None = None  # its number in the text
+    masked: bool = False  # no query may attend to it
 
 
 @dataclass(frozen=True)
@@ -64,21 +49,15 @@ class Drawing:
     """Panels, and the places of keys, then of queries.
 
     ValueError if a place is nowhere, outside its panel or the text, or two are at one token.
-
-    Attributes:
-        tokens: the text below the panels; one may have no place.
-        round: places are circles with their weights as numbers, instead of boxes.
-        terms: of the page's text, that keys and queries belong to; none, or both.
-        relative: shade by the share of a row's largest weight, where weights are too small to be seen.
     """
 
     panels: tuple[Panel, ...]
     places: tuple[Place, ...]
     num_keys: int
-    tokens: tuple[str, ...] = ()
-    terms: tuple[str, ...] = ()
-    round: bool = False
-    relative: bool = False
+    tokens: tuple[str, ...] = ()  # the text below the panels; one may have no place
+    terms: tuple[str, ...] = ()  # of the page's text, that keys and queries belong to; none, or both
+    round: bool = False  # places are circles with their weights as numbers, instead of boxes
+    relative: bool = False  # shade by the share of a row's largest weight, where weights are too small to be seen
 
     def __post_init__(self) -> None:
         if not 0 < self.num_keys <= len(self.places):

@@ -73,16 +73,13 @@ class _Used(NamedTuple):
 
 @dataclass
 class Pending:
-    """The softmaxes of a layer that have not been multiplied by values yet, and the weights that may be used instead.
-
-    Attributes:
-        candidate: a factor of the shape of a map that is no result of a softmax. It is what the layer uses if no other
-            softmax follows, whose scores it may have been for.
-    """
+    """Softmaxes of a layer that have not been multiplied by values yet, and the weights that may be used instead."""
 
     mode: Any
     layer: TrackedLayer
     softmaxes: list[_Softmax] = field(default_factory=list)
+    # a factor of the shape of a map that is no result of a softmax. It is what the layer uses if no other softmax
+    # follows, whose scores it may have been for
     candidate: _Used | None = None
 
     def add(self, handle: Any, shape: Any, result: Tensor) -> None:

@@ -208,38 +208,27 @@ PAYLOADS = ("text", "text_pair", "target", "image", "video", "sound")
 
 @dataclass(frozen=True)
 class RunInputs:
-    """Inputs and limits of one run. A request for a run may have handles of its picture, video or sound.
+    """Inputs and limits of one run. A request for a run may have handles of its picture, video or sound."""
 
-    Attributes:
-        text: what an encoder reads, a decoder continues, or an encoder-decoder translates.
-        text_pair: a second text, for encoders.
-        token_ids: in place of the text, with all special tokens: they are given to the model as they are.
-        target: what the model writes, instead of what it would: a continuation, a translation, the words of a sound.
-        image: a picture of any mode and size, for vision models, dual encoders and vision-language models; the latter
-            put it where the text says "<image>", or before the text.
-        video: instead of a picture, for vision-language models that were trained on videos, in the same place.
-        sound: for speech models (`viz_core.sounds.open_sound.open_sound`).
-        max_new_tokens: most tokens it writes; the default of its kind unless given. 0 lets a decoder only read.
-        sampling: how it chooses tokens.
-        max_tokens: the most tokens a host allows a text to have, with what a decoder writes.
-        max_seconds: time limit for writing.
-        language: spoken in the sound, of `card.languages`; detected by the model unless given.
-        task: of `card.tasks`: "transcribe", or "translate" into English.
-    """
-
-    text: str | None = None
-    text_pair: str | None = None
+    text: str | None = None  # what an encoder reads, a decoder continues, or an encoder-decoder translates
+    text_pair: str | None = None  # a second text, for encoders
+    # in place of the text, with all special tokens: they are given to the model as they are
     token_ids: Sequence[int] | Tensor | None = None
+    # what the model writes, instead of what it would: a continuation, a translation, the words of a sound
     target: str | None = None
+    # a picture of any mode and size, for vision models, dual encoders and vision-language models; the latter put it
+    # where the text says "<image>", or before the text
     image: Image.Image | Handle[Image.Image] | None = None
+    # instead of a picture, for vision-language models that were trained on videos, in the same place
     video: Video | Handle[Video] | None = None
-    sound: Sound | Handle[Sound] | None = None
+    sound: Sound | Handle[Sound] | None = None  # for speech models (`viz_core.sounds.open_sound.open_sound`)
+    # most tokens it writes; the default of its kind unless given. 0 lets a decoder only read
     max_new_tokens: int | None = None
-    sampling: Sampling = GREEDY
-    max_tokens: int | None = None
-    max_seconds: float | None = None
-    language: str | None = None
-    task: str | None = None
+    sampling: Sampling = GREEDY  # how it chooses tokens
+    max_tokens: int | None = None  # the most tokens a host allows a text to have, with what a decoder writes
+    max_seconds: float | None = None  # time limit for writing
+    language: str | None = None  # spoken in the sound, of `card.languages`; detected by the model unless given
+    task: str | None = None  # of `card.tasks`: "transcribe", or "translate" into English
 
     def __post_init__(self) -> None:
         if self.max_new_tokens is not None and self.max_new_tokens < 0:
