@@ -13,8 +13,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.optim.swa_utils import AveragedModel, get_ema_multi_avg_fn
 
-from recipes.loop import RunOptions, TrainingConfig, TrainingState, run_epochs, seeded_generator
-from recipes.loss import fast_pass
+from recipes.loop import RunOptions, TrainingConfig, TrainingState, fast_pass, run_epochs, seeded_generator
 from recipes.optimizer import Optimizers
 from recipes.picture_sets import Pictures
 from recipes.spread import key_penalty

@@ -11,10 +11,9 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
-from recipes.batches import translate_all
 from recipes.files import record
 from recipes.pair_augmentation import lower_case_words, names_of, number_words_of, numbers_of, vary
-from recipes.sentence_pairs import Pair, Split, load_pairs, split_pairs
+from recipes.sentence_pairs import Pair, Split, load_pairs, split_pairs, translate_all
 from viz_core.pretrained import Translator, load_translator
 from viz_core.pretrained.bleu import corpus_bleu
 from viz_core.pretrained.decoding import beam_search, greedy_search

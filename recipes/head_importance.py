@@ -20,11 +20,19 @@ from safetensors.torch import save_file
 from torch import Tensor
 
 from recipes import classifiers
-from recipes.batches import PairBatch, collate, encode_pairs, translate_all
 from recipes.classification import predict
 from recipes.files import add_section, format_seconds, write_json
 from recipes.picture_sets import Pictures
-from recipes.sentence_pairs import Pair, group_references, load_pairs, split_pairs
+from recipes.sentence_pairs import (
+    Pair,
+    PairBatch,
+    collate,
+    encode_pairs,
+    group_references,
+    load_pairs,
+    split_pairs,
+    translate_all,
+)
 from viz_core.pretrained import MAX_SOURCE_TOKENS, ImageClassifier, Translator, load
 from viz_core.pretrained.bleu import bleu_of, bleu_statistics, paired_bootstrap, percentage_right
 from viz_core.pretrained.decoding import greedy_search

@@ -13,8 +13,16 @@ from tokenizers import Tokenizer
 from torch import Tensor, nn
 
 from recipes.files import format_seconds, settings_table, write_json
-from recipes.loop import RunOptions, TrainingConfig, TrainingState, mean_over, run_epochs, seeded_generator
-from recipes.loss import fast_pass, smoothed_cross_entropy
+from recipes.loop import (
+    RunOptions,
+    TrainingConfig,
+    TrainingState,
+    fast_pass,
+    mean_over,
+    run_epochs,
+    seeded_generator,
+    smoothed_cross_entropy,
+)
 from recipes.optimizer import Optimizers
 from recipes.sentence_pairs import ARCHIVE_URL, LICENCE, SOURCE, Pair, load_pairs, split_pairs
 from recipes.text_rows import (

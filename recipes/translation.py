@@ -12,13 +12,22 @@ from tokenizers import Tokenizer
 from torch import Tensor
 
 from recipes import loop
-from recipes.batches import Example, PairBatch, collate, encode_pairs, plan_batches, translate_all
 from recipes.copying import copying_cases, reserved
-from recipes.loop import RunOptions, mean_over, run_epochs
-from recipes.loss import distilled_cross_entropy, fast_pass, smoothed_cross_entropy
+from recipes.loop import RunOptions, distilled_cross_entropy, fast_pass, mean_over, run_epochs, smoothed_cross_entropy
 from recipes.optimizer import Optimizers
 from recipes.pair_augmentation import Variations
-from recipes.sentence_pairs import Pair, Split, group_references, train_tokenizer
+from recipes.sentence_pairs import (
+    Example,
+    Pair,
+    PairBatch,
+    Split,
+    collate,
+    encode_pairs,
+    group_references,
+    plan_batches,
+    train_tokenizer,
+    translate_all,
+)
 from recipes.spread import alignment_penalty, clip_scores, guides_penalty, spread_penalty
 from viz_core.models.encoder_decoder import EncoderDecoder
 from viz_core.pretrained.bleu import corpus_bleu

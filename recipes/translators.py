@@ -8,7 +8,6 @@ from typing import Any
 from tokenizers import Tokenizer
 
 from recipes.alignments import record_alignments
-from recipes.batches import bleu_by_length, translate_all
 from recipes.copying import copying_cases, record_copying
 from recipes.files import format_seconds, settings_table, ship_weights, write_checkpoint
 from recipes.loop import RunOptions
@@ -17,10 +16,12 @@ from recipes.sentence_pairs import (
     LICENCE,
     SOURCE,
     Split,
+    bleu_by_length,
     group_references,
     load_pairs,
     record_word_counts,
     split_pairs,
+    translate_all,
 )
 from recipes.translation import TranslationConfig, TranslationState, train_translation
 from viz_core.models.encoder_decoder import EncoderDecoder

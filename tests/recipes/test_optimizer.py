@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from recipes.loss import fast_pass, smoothed_cross_entropy
+from recipes.loop import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise, rounded_rows
 from recipes.sentence_pairs import Pair
 from recipes.spread import (
@@ -153,7 +153,7 @@ CASES: dict[str, tuple[tuple[int, ...], dict[str, Any]]] = {
 @pytest.fixture(params=[torch.bfloat16, torch.float32], ids=["bfloat16", "float32"])
 def precision(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> torch.dtype:
     """The device's fast one, whatever this machine's is."""
-    monkeypatch.setattr("recipes.loss.fast_precision", lambda _: request.param)
+    monkeypatch.setattr("recipes.loop.fast_precision", lambda _: request.param)
     return request.param
 
 

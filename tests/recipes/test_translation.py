@@ -13,10 +13,9 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from recipes import translation
-from recipes.batches import collate, encode_pairs, translate_all
 from recipes.files import Clock
-from recipes.loss import distilled_cross_entropy
-from recipes.sentence_pairs import Pair
+from recipes.loop import distilled_cross_entropy
+from recipes.sentence_pairs import Pair, collate, encode_pairs, translate_all
 from recipes.translation import batch_loss, mean_loss
 from tests.recipes.conftest import CONFIG, CPU, SHORT, Trained, build, train
 from viz_core.models import EncoderDecoder
