@@ -119,6 +119,19 @@ def test_padding_is_known_of_layers_with_code_of_their_own(family: str, before: 
     torch.testing.assert_close(found, last[:, 11] - last[:, 12], atol=1e-4, rtol=1e-4)
 
 
+@torch.no_grad()
+def test_a_single_token_is_not_enough_to_find_a_multiplier() -> None:
+    """Any change of one vector is a multiplication of its components: here one by a matrix."""
+    model = in_memory("gpt2")
+    instrument(model)
+    turned = nn.Linear(32, 32, bias=False)
+    for block in model.transformer.h:
+        block.attn.c_proj.register_forward_hook(lambda _m, _i, output: turned(output))
+    with record(values=True, states=True) as trace:
+        model(torch.tensor([[5]]))
+    assert [part.head for part in logit_attribution(model, trace, 7) if part.name == "self"] == [None, None]
+
+
 def logit_parts(decoder: TransformerDecoder, X: Tensor, state: DecoderState, tokens: Tensor) -> tuple[Part, ...]:
     with record(values=True, states=True) as trace, torch.no_grad():
         decoder(X, state)

@@ -76,14 +76,6 @@ def test_every_token_has_a_place_that_the_browser_gets(draw: Callable[[], Drawin
         ET.fromstring(f'<path d="{panel["strokes"]}"/>')
 
 
-@each_field
-def test_keys_cover_no_place_twice(draw: Callable[[], Drawing]) -> None:
-    drawing = draw()
-    boxes = [box for place in drawing.places[: drawing.num_keys] for box in place.boxes]
-    middles = {(panel, round(x + width / 2), round(y + height / 2)) for panel, x, y, width, height in boxes}
-    assert len(middles) == len(boxes)
-
-
 def test_atoms_elements_molecules_and_bonds_are_read() -> None:
     reaction = read_reaction("c1cc[nH]c1.[13CH3+:2](Cl)C%10=C%10 >> Br[Se]")
     assert reaction.tokens[:4] == ("c", "1", "c", "c")
