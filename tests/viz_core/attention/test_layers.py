@@ -25,7 +25,6 @@ from viz_core.attention.linear import (
     retention,
     retention_decay,
 )
-from viz_core.positional import PositionScheme, Rotary
 from viz_core.trace import record
 
 
@@ -130,16 +129,6 @@ def test_dropout_acts_in_training_only() -> None:
     layer.eval()
     expected, _ = as_torch(layer)(X, X, X)
     torch.testing.assert_close(layer(X, X, X), expected, atol=1e-6, rtol=0)
-
-
-def test_the_books_layer_has_no_other_parameters() -> None:
-    """Default options change nothing: the same names, the same numbers."""
-    plain, changed = MultiHeadAttention(24, 4), MultiHeadAttention(24, 4, num_key_heads=4, positions=PositionScheme())
-    assert list(plain.state_dict()) == ["W_q.weight", "W_k.weight", "W_v.weight", "W_o.weight"]
-    changed.load_state_dict(plain.state_dict(), strict=True)
-    X = torch.randn(2, 5, 24)
-    assert torch.equal(plain(X, X, X), changed(X, X, X))
-    MultiHeadAttention(24, 4, window=2, softcap=1.0, positions=Rotary()).load_state_dict(plain.state_dict())
 
 
 Rule = Callable[..., LinearOperator]

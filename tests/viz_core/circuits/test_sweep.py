@@ -1,4 +1,4 @@
-"""Sweeps and their estimates from gradients, against plain hooks, and on a device without float64."""
+"""Sweeps and their estimates from gradients, against plain hooks."""
 
 from typing import Any
 
@@ -96,6 +96,26 @@ def test_layers_before_a_cell_are_computed_once_for_a_text(family, what, monkeyp
     assert found.std() > 1e-4
     own_layer = 0 if what == "residual" else 1  # whose copies are made before it
     assert sum(batch > 1 for batch in batches) == (len(found) if family == "ours" else own_layer)
+
+
+def test_copies_are_made_at_the_input_of_a_model_that_counts_its_texts_there(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, _, *inputs, _ = made("gpt2")
+    clean, corrupted = ({name: each[1:] for name, each in own.items()} for own in inputs)
+    counts = list[int]()
+    model.register_forward_pre_hook(lambda *given: counts.append(len(given[2]["input_ids"])), with_kwargs=True)
+
+    def first_texts(_layer: Any, _given: Any, output: Any) -> Any:
+        own = first(output)[: counts[-1]].repeat(len(first(output)) // counts[-1], 1, 1)
+        return (own, *output[1:]) if isinstance(output, tuple) else own
+
+    def number(logits: Tensor) -> Tensor:
+        return logits[0, -1].float().softmax(dim=-1)[:3].sum() * 9
+
+    model.transformer.h[-1].register_forward_hook(first_texts)
+    found = patch_sweep(model, clean, corrupted, number)
+    monkeypatch.setattr(sweep, "find_entries", lambda *_: {})
+    torch.testing.assert_close(found, patch_sweep(model, clean, corrupted, number), atol=1e-5, rtol=1e-4)
+    assert found.std(dim=1).max() > 1e-4
 
 
 def test_each_call_of_a_shared_layer_is_patched_alone() -> None:

@@ -12,7 +12,7 @@ from transformers.models.whisper.generation_whisper import _dynamic_time_warping
 from viz_core.lab.walk import opening_head
 from viz_core.lab.walk_records import Attention
 from viz_core.maps.alignments import alignment, median_filter, token_starts, warping_path
-from viz_core.maps.fingerprints import clearest_head, measure_maps, pattern_of
+from viz_core.maps.fingerprints import measure_maps, pattern_of
 from viz_core.maps.head_measure import MapInfo
 from viz_core.maps.word_maps import is_word, merge_words, punctuation, separators, word_numbers
 from viz_core.trace import AttentionCall, record, record_weights
@@ -137,13 +137,6 @@ def test_separators_signs_and_words_are_told_apart() -> None:
 )
 def test_a_pattern_gets_half_of_the_weight(fingerprint: dict[str, float], expected: str | None) -> None:
     assert pattern_of(fingerprint) == expected
-
-
-def test_a_head_that_rests_does_not_open_first() -> None:
-    layers = [[{"first": 0.99, "next": 0.0}, {"diagonal": 0.9}], [{"next": 0.7}, {"previous": 0.8}]]
-    assert clearest_head(layers) == (1, 1)
-    assert clearest_head(layers[:1]) is None
-    assert clearest_head([]) is None
 
 
 def attention(site: str, weights: torch.Tensor) -> Attention:

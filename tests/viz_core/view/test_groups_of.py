@@ -113,6 +113,8 @@ def test_a_trace_shows_positions_or_the_tokens_given(run: HubRun) -> None:
         (("d", "e"), ("a", "b", "c")),
     ]
     assert shown.groups[0].row == 1
+    with pytest.raises(ValueError, match="tokens: expected those of each stack"):
+        view(trace, [*"abc"])
     assert sides(view(trace["decoder.0.cross"], ["d", "e"], [*"abc"])) == sides(shown, 2)
     of_run = view(run.trace, run.tokens)  # tokens of a model of Hugging Face go by their labels
     assert sides(of_run) == sides(run.view())

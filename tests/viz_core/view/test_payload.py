@@ -130,17 +130,6 @@ def test_the_header_says_what_is_open_and_what_things_are_called(view):
     )
 
 
-def test_a_second_input_can_be_asked_for(view):
-    second = (make_group(3, 3, "self", layers=1), make_group(4, 6))
-    both = View(view.groups, WORDS, second, ("one", "two"))
-    want = "map 1.cross:1.2:mean:tokens"
-    decoded = decode_view(encode_view(both, START, wants=read_requests(want)))
-    assert torch.equal(decoded.parts[want], second[1].calls[1].weights(head=2)[0])
-    assert decoded.header["base"]["inputs"] == ["one", "two"]
-    assert [len(group["key_tokens"]) for group in decoded.header["base"]["groups"][1]] == [3, 6]
-    assert both.stamp != view.stamp
-
-
 @pytest.mark.attack("exports")
 def test_hostile_tokens_arrive_as_they_are():
     n = len(HOSTILE)
