@@ -163,7 +163,8 @@ def adds_up(found: ScoreAttribution, trace: Trace, site: str, row: int = 0, head
 @pytest.mark.parametrize(
     ("family", "dtype"),
     [
-        *((each, torch.float32) for each in ("gpt2", "llama", "gemma2", "gpt-oss", "bert", "t5", "marian", "vit")),
+        *((each, torch.float32) for each in ("gpt2", "llama", "gemma2", "gpt-oss", "bert", "t5", "vit")),
+        *((each, torch.float32) for each in ("marian", "dinov2")),
         *((each, torch.bfloat16) for each in ("gpt-oss", "bert")),
     ],
 )
@@ -172,7 +173,8 @@ def test_the_terms_add_up_to_the_score(family: str, dtype: torch.dtype) -> None:
     model = in_memory(family).to(dtype)
     instrument(model)
     inputs = {name: each.to(dtype) if each.is_floating_point() else each for name, each in inputs_of(model).items()}
-    stacks = {"t5": ["encoder", "decoder"], "marian": ["encoder", "decoder"], "bert": ["encoder"], "vit": ["encoder"]}
+    stacks = {"t5": ["encoder", "decoder"], "marian": ["encoder", "decoder"], "bert": ["encoder"]}
+    stacks |= {"vit": ["encoder"], "dinov2": ["encoder"]}
     for stack in stacks.get(family, ["decoder"]):
         site = f"{stack}.1.self"
         with intervene({f"{stack}.0.self": off(3)}):

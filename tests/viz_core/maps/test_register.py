@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from benchmarks.view_bytes import decode_view
 from tests.viz_core.trace.test_weights import rule
 from tests.viz_core.view.attention_groups import make_group
+from viz_core.maps.fingerprints import measure_layer
 from viz_core.maps.head_measure import MapBlock, MapInfo, Measure
 from viz_core.maps.measures import Patches, diagonal_mass, induction_mass, key_mass, offset_mass
 from viz_core.maps.register import COLUMNS, MEASURES, ROLES, RoleTargets, beyond_chance, role_masses
@@ -137,6 +138,18 @@ def test_blocks_give_the_value_of_the_whole_map_within_its_range(measure, seed, 
         whole = value_of(measure, weights, info, info.num_queries)
         assert value_of(measure, weights, info, height) == pytest.approx(whole, abs=1e-5)
         assert 0 <= whole <= measure.maximum(info) + 1e-5
+
+
+@pytest.mark.parametrize("info", [info for info in INFOS if not info.signed], ids=str)
+def test_fingerprints_hold_what_applies(info: MapInfo, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.maps.fingerprints._BLOCK_WEIGHTS", 2 * info.num_keys)
+    weights = torch.randn(info.num_queries, info.num_keys).softmax(dim=-1)
+    with record() as trace:
+        record_weights(weights[None, None], "encoder.0.self")
+    options = {"on_itself": info.on_itself, "separators": info.separators, "patches": info.patches}
+    (found,) = measure_layer(trace["encoder.0.self"], **options).fingerprints
+    expected = {each.name: value_of(each, weights, info, info.num_queries) for each in COMPUTED if each.fits(info)}
+    assert found == pytest.approx(expected, abs=1e-5)
 
 
 def test_a_hybrid_has_measures_of_shares_for_layers_with_a_softmax_and_others_for_signed_ones() -> None:

@@ -19,7 +19,6 @@ from viz_core.positional import (
     T5RelativeBias,
     alibi_slopes,
     apply_rotary,
-    clipped_offsets,
     relative_projection,
     relative_to_absolute,
     relative_to_absolute_steps,
@@ -163,12 +162,6 @@ def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
         for j in range(n):
             assert torch.equal(absolute[..., i, j], scores[..., i, j - i + n - 1])
     assert torch.equal(scores, before)
-
-
-@settings(max_examples=30)
-@given(n=st.integers(1, 9), k=st.integers(0, 12))
-def test_clipping_by_loops(n: int, k: int) -> None:
-    assert clipped_offsets(n, k).tolist() == [[min(max(j - i, -k), k) + k for j in range(n)] for i in range(n)]
 
 
 @settings(max_examples=40)
