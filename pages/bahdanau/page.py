@@ -60,7 +60,9 @@ def alignment_map() -> None:
     groups = translation_maps(request, current_language())
     contribution_kind = chapter.contributions_choice()
     shown = translation_maps(request, current_language(), contribution_kind)
-    view = chapter.attention_view(shown, aligning_head(groups), contribution_kind=contribution_kind)
+    view = chapter.attention_view(
+        shown, aligning_head(groups), run_source=request.run_source, contribution_kind=contribution_kind
+    )
     show_notes(chapter, request, result)
     without_attention(chapter, request)
     how_well_aligned(chapter)

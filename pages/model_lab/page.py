@@ -95,6 +95,7 @@ with maps:
         second=second,
         inputs=names,
         beside=beside,
+        run_source=request.run_source,
         off=without if heads.sites else None,
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),

@@ -34,6 +34,7 @@ from viz_core.lessons.multi_head import (
 from viz_core.maps.contributions import ContributionKind, shares_of_call
 from viz_core.pretrained.samples import sentence
 from viz_core.view.map_group import MapGroup
+from viz_core.view.save import RunSource
 
 _WIDEST = 400
 _LAYER = {"source": "trained", "block": 3, "heads": 8}
@@ -206,6 +207,7 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     group = _maps(chapter, layer_inputs, contribution_kind)
     chapter.attention_view(
         (group,),
+        run_source=lambda: RunSource.of_recording((group,)),
         contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),
         pin_param=chapter.controls.key("pin"),

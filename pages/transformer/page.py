@@ -188,6 +188,7 @@ def sentence_and_maps() -> None:
                 view,
                 second=second,
                 inputs=inputs,
+                run_source=request.run_source,
                 off=without,
                 on_switch=partial(toggle_head, chapter, heads),
                 on_cell=partial(open_pair, groups),

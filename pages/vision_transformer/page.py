@@ -76,6 +76,7 @@ def open_map_and_head() -> None:
             initial_state(groups),
             second=second,
             inputs=inputs,
+            run_source=picture_inputs.request.run_source,
             off=without,
             on_switch=partial(toggle_head, chapter, names),
             on_cell=partial(open_pair, groups),

@@ -3,17 +3,17 @@
 import re
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from pathlib import Path
 from typing import Any
 
 from serving.requests.models import ModelAdapter, ModelSpec, Progress
-from serving.requests.request import RunRequest
+from serving.requests.request import RunRequest, with_heads_off
 from serving.settings import settings
 from viz_core.hub import HubError, HubModel, HubRun, HubVision, load_hub
 from viz_core.hub.load import import_transformers
 from viz_core.hub.runs.run import RunInputs
-from viz_core.hub.shipped import ShippedHubModel
+from viz_core.hub.shipped import ShippedHubModel, shipped_names
 from viz_core.hub.store import shown
 from viz_core.hub.store.convert import convert, pickled_weights
 from viz_core.hub.store.files import SAFETENSORS, SAFETENSORS_INDEX
@@ -23,6 +23,7 @@ from viz_core.runtime.device import return_freed_memory
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.hub import hub_groups
 from viz_core.view.map_group import MapGroup
+from viz_core.view.save import RunSource
 
 __all__ = ["HubModelSpec", "HubRequest", "HubVisionSpec", "OwnModelSpec", "RunInputs", "bring_libraries"]
 
@@ -139,6 +140,17 @@ class HubModelSpec(ModelSpec[HubModel]):
             progress=progress,
         )
 
+    def run_source(self) -> RunSource:
+        if self.folder:
+            tokenizer = f", tokenizer=re.compile({self.pattern!r})" if self.pattern else ""
+            return RunSource(
+                f"{'import re' * bool(self.pattern)}\nfrom pathlib import Path\n\n".lstrip()
+                + f"from viz_core import load_hub, view\n\nmodel = load_hub(Path({self.folder!r}){tokenizer})",
+                ("model",),
+            )
+        revision = f", revision={self.revision!r}" if self.revision else ""
+        return RunSource(f"from viz_core import load_hub, view\n\nmodel = load_hub({self.name!r}{revision})")
+
 
 @dataclass(frozen=True)
 class OwnModelSpec(HubModelSpec):
@@ -161,6 +173,11 @@ class HubVisionSpec(ModelAdapter[PictureModel]):
         if isinstance(loaded, ShippedHubModel) and isinstance(loaded.shipped, ImageClassifier):
             return loaded.shipped
         return HubVision(loaded)
+
+    def run_source(self) -> RunSource:
+        if self.hub.name in shipped_names():
+            return self.hub.run_source().then("model = model.shipped")
+        return self.hub.run_source().then("from viz_core.hub import HubVision\n\nmodel = HubVision(model)")
 
 
 _MEDIA = ("image", "video", "sound")
@@ -200,6 +217,23 @@ class HubRequest(RunRequest[HubModel, HubRun]):
 
     def groups(self, run: HubRun, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return hub_groups(run, labels)
+
+    def run_source(self) -> RunSource:
+        """Code that runs it in a notebook."""
+        lines, needs, arguments = [], [], []
+        for handle in self._media().values():
+            opened = handle.run_source()
+            lines.append(opened.code)
+            needs += opened.needs
+        for each in fields(RunInputs):
+            value = getattr(self.inputs, each.name)
+            if each.name == "sampling" and value != each.default:
+                lines.append("from viz_core.hub import Sampling\n")
+            if value != each.default:
+                written = each.name if each.name in _MEDIA else repr(value)
+                arguments.append(written if each.name == "text" else f"{each.name}={written}")
+        lines.append(with_heads_off(self.off, f"run = model.run({', '.join(arguments)})"))
+        return self.model.run_source().then("\n".join(lines), tuple(needs))
 
     def for_transfer(self, run: HubRun) -> HubRun:
         """Return the run with the shape of its logits only, and without the inputs of its pass."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, TypeVar
 
 from viz_core.pretrained import ImageClassifier, Translator, load_classifier, load_translator
+from viz_core.view.save import RunSource
 
 Loaded_co = TypeVar("Loaded_co", covariant=True)
 Progress = Callable[[int, int], None]
@@ -33,12 +34,19 @@ class ModelSpec(ABC, Generic[Loaded_co]):
             ValueError: if it cannot be loaded or run; the message is for a person.
         """
 
+    def run_source(self) -> RunSource:
+        """How a notebook loads it, as `model`."""
+        raise NotImplementedError(f"{type(self).__name__} is nothing that a notebook loads")
+
 
 @dataclass(frozen=True)
 class ShippedModelSpec(ModelSpec[Loaded_co]):
     """A model that ships with the Atlas."""
 
     name: str
+
+    def run_source(self) -> RunSource:
+        return RunSource(f"from viz_core import load, view\n\nmodel = load({self.name!r})")
 
 
 class ShippedTranslator(ShippedModelSpec[Translator]):

@@ -1,22 +1,28 @@
 """Requests: a model with its input, as hashable values; pictures, videos and sounds by their digests."""
 
+import base64
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from io import BytesIO
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from PIL import Image
 
 from serving.decoding.files import decode_picture, decode_video
 from serving.requests.models import ModelSpec
-from viz_core.images.open_image import Video
+from viz_core.images.open_image import Video, as_rgb
 from viz_core.maps.contributions import contribution_lengths, contribution_shares
 from viz_core.sounds.sound import Sound
-from viz_core.trace import recording_values
+from viz_core.trace import HeadsOff, recording_values
 from viz_core.view.map_group import MapGroup
+from viz_core.view.save import RunSource
 
 Model = TypeVar("Model")
 Run = TypeVar("Run")
+
+MAX_CARRIED = 256 * 1024
+"""Maximum bytes of a picture's or sound's file that is embedded in a notebook."""
 
 
 class PayloadMissingError(Exception):
@@ -42,6 +48,19 @@ class Media:
         return self.content
 
 
+def _embedded(file: bytes) -> str:
+    return f"b64decode('{base64.b64encode(file).decode('ascii')}')"
+
+
+def _opened(variable: str, opener: str, module: str, file: bytes, name: str) -> RunSource:
+    """Return code that opens a file, which is embedded in the code if it is small, else read by its name."""
+    opening = f"from {module} import {opener}\n\n{variable} = {opener}"
+    if len(file) > MAX_CARRIED:
+        need: Any = name.partition(".")[0]
+        return RunSource(f"from pathlib import Path\n\n{opening}(Path('{name}').read_bytes())", (need,))
+    return RunSource(f"from base64 import b64decode\n\n{opening}({_embedded(file)})")
+
+
 class Picture(Media):
     """A picture: an image, or a visitor's file (bytes) that only a limited process decodes."""
 
@@ -52,6 +71,18 @@ class Picture(Media):
         """
         content: Image.Image | bytes = self.payload()
         return decode_picture(content) if isinstance(content, bytes) else content
+
+    def run_source(self) -> RunSource:
+        """Return code that opens the picture as `image`; small pictures are embedded in the code.
+
+        PayloadMissingError if only its digest is here.
+        """
+        content: Image.Image | bytes = self.payload()
+        if not isinstance(content, bytes):
+            file = BytesIO()
+            as_rgb(content).save(file, "PNG")
+            content = file.getvalue()
+        return _opened("image", "open_picture", "viz_core.images.open_image", content, "picture.png")
 
 
 class RunRequest(ABC, Generic[Model, Run]):
@@ -99,6 +130,15 @@ def run_key(request: RunRequest[Any, Any]) -> tuple[str, RunRequest[Any, Any]]:
     return ("run", request.without_payload)
 
 
+def with_heads_off(off: HeadsOff, call: str) -> str:
+    """Return a line of code that runs with these heads switched off."""
+    if not off:
+        return call
+    sites = {site: [str(head) for other, head in off if other == site] for site, _ in off}
+    edits = ", ".join(f"{site!r}: off({', '.join(heads)})" for site, heads in sites.items())
+    return f"from viz_core.trace import intervene, off\n\nwith intervene({{{edits}}}):\n    {call}"
+
+
 TONES = "sample tones"
 """The digest of the drawn sound."""
 
@@ -111,6 +151,15 @@ class SoundInput(Media):
         sound: Sound = self.payload()
         return sound
 
+    def run_source(self) -> RunSource:
+        """Return code that opens the sound as `sound`; short sounds are embedded in the code.
+
+        PayloadMissingError if only its digest is here.
+        """
+        if self.digest == TONES:
+            return RunSource("from viz_core.sounds.sound import tone_sequence\n\nsound = tone_sequence()")
+        return _opened("sound", "open_sound", "viz_core.sounds.open_sound", self.open().wav(), "sound.wav")
+
 
 class VideoInput(Media):
     """A video: the file of an animation, or those of several pictures as frames."""
@@ -118,6 +167,22 @@ class VideoInput(Media):
     def open(self) -> Video:
         """Return the video. PayloadMissingError if only its digest is here. PictureError if it cannot be decoded."""
         return decode_video(self.payload())
+
+    def run_source(self) -> RunSource:
+        """Return code that opens the video as `video`; short ones are embedded in the code.
+
+        PayloadMissingError if only its digest is here.
+        """
+        files: tuple[bytes, ...] = self.payload()
+        if sum(map(len, files)) > MAX_CARRIED:
+            read = (
+                "from pathlib import Path\n\nfrom viz_core.images.open_image import open_video, order_of_names\n\n"
+                "paths = sorted(Path('video').iterdir(), key=lambda path: order_of_names(path.name))\n"
+                "video = open_video([path.read_bytes() for path in paths])"
+            )
+            return RunSource(read, ("video",))
+        opening = "from base64 import b64decode\n\nfrom viz_core.images.open_image import open_video\n\n"
+        return RunSource(f"{opening}video = open_video([{', '.join(map(_embedded, files))}])")
 
 
 @dataclass(frozen=True)

@@ -9,7 +9,7 @@ from jaxtyping import Float
 
 from serving.requests.hub import OwnModelSpec
 from serving.requests.models import ModelSpec, ShippedClassifier, ShippedTranslator
-from serving.requests.request import Picture, RunRequest
+from serving.requests.request import Picture, RunRequest, with_heads_off
 from viz_core.hub import HubModel, Sampling
 from viz_core.lab.walk import walk_picture, walk_writing
 from viz_core.lab.walk_records import Edits, Walk
@@ -19,6 +19,7 @@ from viz_core.pretrained.classifier import PictureModel
 from viz_core.pretrained.samples import held_out
 from viz_core.trace import HeadsOff, intervene, switched_off
 from viz_core.view.map_group import MapGroup
+from viz_core.view.save import RunSource
 from viz_core.view.shipped import picture_groups, translation_groups
 
 
@@ -41,6 +42,12 @@ class ClassificationRequest(RunRequest[PictureModel, Classification]):
 
     def groups(self, run: Classification, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return picture_groups(run, labels)
+
+    def run_source(self) -> RunSource:
+        """How a notebook looks at it."""
+        picture = self.picture.run_source()
+        call = with_heads_off(self.off, "run = model.classify_prepared(model.prepare(image))")
+        return self.model.run_source().then(f"{picture.code}\n{call}", picture.needs)
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,13 @@ class TranslationRequest(RunRequest[Translator, Translation]):
 
     def groups(self, run: Translation, labels: Mapping[str, str]) -> tuple[MapGroup, ...]:
         return translation_groups(run, labels)
+
+    def run_source(self) -> RunSource:
+        """How a notebook translates it."""
+        beam = "" if self.beam == 1 else f", beam={self.beam}"
+        return self.model.run_source().then(
+            f"{with_heads_off(self.off, f'run = model.translate({self.text!r}{beam})')}\nprint(run.text)"
+        )
 
 
 def held_out_statistics(

@@ -3,8 +3,10 @@
 import asyncio
 import re
 from functools import cache
+from typing import Any
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
@@ -107,16 +109,23 @@ def _parse(announcement: str) -> tuple[str, str, float]:
     return found["query"], found["key"], float(found["value"])
 
 
-def test_files_in_a_row_are_each_saved(page: Page, app_url: str) -> None:
+def test_files_in_a_row_are_each_saved_and_the_notebook_opens_what_was_open(page: Page, app_url: str) -> None:
     """Equal answers to equal requests used not to reach the view, and a view built anew forgot its request."""
     page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.3&pin=q1")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
-    for _ in range(2):
+    for kind in ("page", "page", "notebook"):
         page.locator("[data-part=exports] summary").click()
         with page.expect_download() as download:
-            page.locator("[data-export=page]").click()
-        assert "<title>Attention Atlas" in download.value.path().read_text(encoding="utf-8")
-    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.html"
+            page.locator(f"[data-export={kind}]").click()
+        if kind == "page":
+            assert "<title>Attention Atlas" in download.value.path().read_text(encoding="utf-8")
+    assert download.value.suggested_filename == "attention-encoder-self-layer-2-head-4.ipynb"
+    names: dict[str, Any] = {}
+    for cell in nbformat.read(download.value.path(), as_version=4).cells[1:]:
+        exec(cell.source, names)
+    shown = names["shown"]
+    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
+    assert names["run"].source_tokens[:2] == ("I", "lost")
 
 
 PRESSED = ".word[aria-pressed=true]"

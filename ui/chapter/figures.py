@@ -96,8 +96,11 @@ class Figures(Content):
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
 
-        The arguments are those of `ui.widgets.attention_view.attention_view`.
+        The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook, whose
+        `run_source` makes weights.
         """
+        if contribution_kind:
+            options.pop("run_source", None)
         view = attention_view(groups, default, contribution_kind=contribution_kind, **options)
         if contribution_kind:
             about = f"about-{contribution_kind}"

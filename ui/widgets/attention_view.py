@@ -17,7 +17,7 @@ from viz_core.trace import HeadsOff
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, ViewRequest, wanted
-from viz_core.view.save import saved_view
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
@@ -39,6 +39,7 @@ def attention_view(
     head_param: str = "head",
     pin_param: str = "pin",
     display_param: str = "look",
+    run_source: Callable[[], RunSource] | None = None,
     off: HeadsOff | None = None,
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
@@ -59,6 +60,7 @@ def attention_view(
         head_param: query parameter of the open head ("cross.2.5": group, layer and head from 0).
         pin_param: query parameter of the pinned tokens ("q10" or "k3.k4").
         display_param: query parameter of all other options ("mode-links~scale-log").
+        run_source: how the maps were computed, for a notebook that computes them again; without it none is offered.
         off: the heads that are off, if heads can be switched.
         on_switch: receives site and number of a head that the reader switches, before the page reruns.
         on_cell: receives a cell that the reader clicks, before the page reruns.
@@ -85,6 +87,11 @@ def attention_view(
     writers: dict[FileRequest, Callable[[], bytes]] = {
         FileRequest("page"): lambda: saved_view(view, state, ".html", title=load_words("common").title, link=url)
     }
+    if run_source is not None:
+        make_source = run_source
+        writers[FileRequest("notebook")] = lambda: saved_view(
+            view, state, ".ipynb", run_source=make_source(), default=default
+        )
 
     offers = [*map(str, writers), "link"]
     header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}

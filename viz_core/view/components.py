@@ -179,5 +179,5 @@ def _words(file: str, language: str) -> dict[str, str]:
     return own if language == ENGLISH else _words(file, ENGLISH) | own
 
 
-WORD_NAMES = tuple(name for name in view_words() if name != "bad_link")
-"""The words that the view draws; "bad_link" is said beside it."""
+WORD_NAMES = tuple(name for name in view_words() if name != "bad_link" and not name.startswith("notebook_"))
+"""The words that the view draws; "bad_link" is said beside it, the others stand in the notebook that it saves."""

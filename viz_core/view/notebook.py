@@ -108,7 +108,8 @@ class ViewHandle:
     ) -> None:
         """Write the view to a file, by the ending of its name.
 
-        ".html" is the whole view as a page that needs no Python; ".svg", ".pdf" and ".png" are the open map as a figure
+        ".html" is the whole view as a page that needs no Python; ".ipynb" is a notebook that carries the recording and
+        opens the same head, pins and look, from any folder; ".svg", ".pdf" and ".png" are the open map as a figure
         for a paper, with its tokens, in the colours it is looked at (the extra "notebook").
 
         Args:
@@ -119,7 +120,8 @@ class ViewHandle:
             map_only: this frame shows the open map and its words, without the other heads and the controls.
 
         Raises:
-            ValueError: if nothing is written with this ending; the message names what is.
+            ValueError: if nothing is written with this ending, the message names what is; or if the recording is too
+                large for a notebook.
             ImportError: if figures are not installed.
         """
         path, site = Path(path), "site" if live is True else live or ""

@@ -87,7 +87,7 @@ def encode_view(
         wants: what it asks for; what cannot be had is named in `missing`.
         max_wants: so many of them are answered.
         files: what was written for the file requests among them.
-        offers: what can be saved with Python behind it: "page", "link".
+        offers: what can be saved with Python behind it: "page", "notebook", "link".
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
         message_id: of the message with the requests; two answers to the same requests must differ to be shown.

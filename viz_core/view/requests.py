@@ -13,6 +13,7 @@ Each request has one spelling, which names it in the answer:
     tile INPUT.GROUP:2.5:mean:words R C I J    cells of 2^R x 2^C of it: rows from I, columns from J times TILE cells
     rows INPUT.GROUP:2.5:mean:words I N J M    exact: N rows from I on, M columns from J on, for a file
     page                                       the view as an HTML file
+    notebook                                   the same as a notebook that makes it again
 """
 
 import math
@@ -172,12 +173,12 @@ class GroupRequest:
         return " ".join([kind, place, *numbers])
 
 
-FileKind = Literal["page"]
+FileKind = Literal["page", "notebook"]
 
 
 @dataclass(frozen=True)
 class FileRequest:
-    """The view as bytes that Python writes: an HTML page."""
+    """The view as bytes that Python writes: an HTML page, or a notebook that makes it again."""
 
     kind: FileKind
 

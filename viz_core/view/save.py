@@ -1,23 +1,30 @@
-"""The view as a file: a page, a figure, or a page whose model runs in the browser."""
+"""The view as a file: a page, a notebook, a figure, or a page whose model runs in the browser."""
 
 import base64
 import html
+import json
+import tempfile
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from importlib.util import find_spec
-from typing import Any
+from pathlib import Path
+from typing import Any, Literal
 from urllib.parse import urlencode
 
 import torch
 
 from viz_core.runtime.assets import Provenance
-from viz_core.trace import intervene, switched_off
+from viz_core.trace import Trace, intervene, save_trace, switched_off
+from viz_core.trace.files import saved_source
 from viz_core.view.components import DARK, ENGLISH, LIGHT, languages, read_component
+from viz_core.view.grouping import other_stack
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
 from viz_core.view.responses import every_request
-from viz_core.view.state import ViewState
-from viz_core.view.visible_map import made_lines
+from viz_core.view.state import ViewState, open_group, site_of_state
+from viz_core.view.static_pictures import static_forms
+from viz_core.view.visible_map import fill, made_lines
 
 _FIGURES = (".svg", ".pdf", ".png")
 
@@ -69,6 +76,62 @@ addEventListener("message", ({{ data, source }}) => {{
 </script>
 """
 
+_RECORDED = """
+from base64 import b64decode
+from pathlib import Path
+from tempfile import mkdtemp
+
+from viz_core import view
+from viz_core.trace import load_trace
+
+file = Path(mkdtemp()) / "recording.safetensors"  # queries and keys, as they were when this was saved
+file.write_bytes(b64decode("{written}"))
+recording = load_trace(file)
+tokens = {tokens}
+keys = {keys}
+"""
+
+MAX_BYTES = 16 * 2**20
+"""A notebook carries a recording no larger than this; an editor would hardly open one."""
+
+Need = Literal["picture", "sound", "video", "model"]
+"""What does not come along with a notebook; its text says so in the words of this name."""
+
+
+@dataclass(frozen=True)
+class RunSource:
+    """Python code that makes what a view shows."""
+
+    code: str  # Python, after which `view` and what it is given are there
+    needs: tuple[Need, ...] = ()  # what must be there besides the library
+    shown: str = "run"  # what it is given
+
+    def then(self, code: str, needs: tuple[Need, ...] = ()) -> "RunSource":
+        """Append code."""
+        return RunSource(f"{self.code}\n{code}", (*self.needs, *needs), self.shown)
+
+    @classmethod
+    def of_recording(cls, groups: Sequence[MapGroup]) -> "RunSource":
+        """Return code that carries the recording itself, queries and keys.
+
+        Calls whose maps come of more than these (an edit, shares of what a head adds) come along as their maps.
+        """
+        trace = Trace()
+        for call in dict.fromkeys(call for group in groups for call in group.calls):
+            trace.add(saved_source(call), call.site)
+        if trace.nbytes > MAX_BYTES:
+            raise ValueError(
+                f"notebook: expected a recording of at most {MAX_BYTES // 2**20} MB, "
+                f"got {trace.nbytes / 2**20:.0f} MB; viz_core.trace.save_trace keeps it in a file of its own"
+            )
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "recording"
+            save_trace(trace, path)
+            written = base64.b64encode(path.read_bytes()).decode("ascii")
+        tokens, keys = _names(groups)
+        row = f", row={groups[0].row}" if groups[0].row else ""
+        return cls(_RECORDED.format(written=written, tokens=tokens, keys=keys), shown=f"recording, tokens, keys{row}")
+
 
 def saved_view(
     view: View,
@@ -81,11 +144,13 @@ def saved_view(
     map_only: bool = False,
     max_bytes: int = PAGE_BYTES,
     grid: bool = False,
+    run_source: RunSource | None = None,
+    default: ViewState | None = None,
 ) -> bytes:
     """Return the view as a file whose name ends in `ending`.
 
-    ".html" is a page that holds the whole view and loads nothing from elsewhere; ".svg", ".pdf" and ".png" a figure of
-    the open map.
+    ".html" is a page that holds the whole view and loads nothing from elsewhere; ".ipynb" a notebook (nbformat 4.5)
+    that installs nothing and runs from top to bottom; ".svg", ".pdf" and ".png" a figure of the open map.
 
     Args:
         view: what there is.
@@ -98,11 +163,13 @@ def saved_view(
         map_only: this frame shows the open map and its words, without the other heads and the controls.
         max_bytes: so many bytes of exact maps go into a page; the other heads stay thumbnails.
         grid: a figure shows every head of the open kind instead, each a thumbnail.
+        run_source: how a notebook makes the run again; without it the notebook carries the recording.
+        default: what `viz_core.view` opens by itself after `run_source`.
     """
-    if ending not in (".html", *_FIGURES):
-        raise ValueError(f"path: expected a name that ends in .html, {', '.join(_FIGURES)}, got {ending!r}")
+    if ending not in (".html", ".ipynb", *_FIGURES):
+        raise ValueError(f"path: expected a name that ends in .html, .ipynb, {', '.join(_FIGURES)}, got {ending!r}")
     if grid and ending not in _FIGURES:
-        raise ValueError(f"grid: a page holds every head as it is; expected a figure, got {ending!r}")
+        raise ValueError(f"grid: a page or notebook holds every head as it is; expected a figure, got {ending!r}")
     if live and (link or ending != ".html"):
         raise ValueError(f"live: expected a name that ends in .html, and no link, got {ending!r}")
     if map_only and not live:
@@ -111,6 +178,8 @@ def saved_view(
         return _live_page(view, state, live, map_only).encode()
     if ending == ".html":
         return _page(view, state, title, link, max_bytes).encode("utf-8", errors="surrogatepass")
+    if ending == ".ipynb":
+        return _notebook(view, state, run_source, default or ViewState(state.group, 0, 0))
     require_figures()
     from viz_core.view.matplotlib_figure import figure_file  # the extra "notebook"
 
@@ -211,3 +280,62 @@ def _same(groups: Sequence[MapGroup], others: Sequence[MapGroup]) -> bool:
     ]
     calls = [[call.weights().cpu() for each in some for call in each.calls] for some in (groups, others)]
     return known[0] == known[1] and all(torch.allclose(a, b, atol=1e-4) for a, b in zip(*calls, strict=True))
+
+
+def _notebook(view: View, state: ViewState, run_source: RunSource | None, default: ViewState) -> bytes:
+    if run_source is None:
+        run_source = RunSource.of_recording(view.groups)
+        if state.display.mode == "picture":  # the picture that tokens are patches of stays behind
+            state = replace(state, display=replace(state.display, mode="map"))
+    words, number = view.words, open_group(view.groups, state).calls[state.layer].layer + 1
+    name = fill(words["head_name"], layer=number, head=state.head + 1)
+    text = [f"# {fill(words['notebook_title'], name=name)}", words["notebook_text"]]
+    text += [words[f"notebook_needs_{need}"] for need in run_source.needs]
+    language = "" if view.language == "en" else f", language={view.language!r}"
+    display = f"shown = view({run_source.shown}{language})\n{_opening(view.groups, state, default)}\nshown"
+    cells = [_cell("markdown", "\n\n".join(text)), _cell("code", run_source.code.strip()), _cell("code", display)]
+    cells[-1]["outputs"] = [{"output_type": "display_data", "metadata": {}, "data": static_forms(view, state)}]
+    book = {
+        "cells": [cell | {"id": f"cell-{i}"} for i, cell in enumerate(cells)],
+        "metadata": {
+            "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+            "language_info": {"name": "python"},
+        },
+        "nbformat": 4,
+        "nbformat_minor": 5,
+    }
+    return json.dumps(book, indent=1).encode("ascii")
+
+
+def _opening(groups: Sequence[MapGroup], state: ViewState, default: ViewState) -> str:
+    """The line that opens the same head; a second input does not come along."""
+    arguments = [repr(site_of_state(groups, state)), f"head={state.head}"]
+    if state.pins:
+        arguments.append(f"pins={[str(pin) for pin in state.pins]}")
+    of_second = ("compare", "other") if state.display.other.startswith("1.") else ()
+    changed = state.display.changes_from(default.display).items()
+    if display := {name: value for name, value in changed if name not in of_second}:
+        arguments.append(f"display={display}")
+    return f"shown.open_head({', '.join(arguments)})"
+
+
+def _cell(kind: str, source: str) -> dict[str, object]:
+    cell: dict[str, object] = {"cell_type": kind, "metadata": {}, "source": source.splitlines(keepends=True)}
+    return cell if kind == "markdown" else cell | {"execution_count": None, "outputs": []}
+
+
+def _names(groups: Sequence[MapGroup]) -> tuple[dict[str, list[str]], dict[str, list[str]]]:
+    """Tokens of each stack, and keys of its self-attention where they are others, as `viz_core.view` takes them."""
+    tokens: dict[str, list[str]] = {}
+    keys: dict[str, list[str]] = {}
+    for group in groups:
+        tokens.setdefault(group.calls[0].stack, list(group.query_tokens))
+    for group in groups:
+        call = group.calls[0]
+        if call.kind == "cross":
+            run, slash, _ = call.stack.rpartition("/")
+            read = other_stack(call.stack, list(tokens))
+            tokens.setdefault(f"{run}{slash}source" if read == call.stack else read, list(group.key_tokens))
+        elif group.key_tokens != group.query_tokens:
+            keys.setdefault(call.stack, list(group.key_tokens))
+    return tokens, keys

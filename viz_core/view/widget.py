@@ -22,6 +22,7 @@ _THEME = f':host {{ {LIGHT}}} :host([data-scheme="dark"]) {{ {DARK}}}'
 # What the reader may save by Python's help.
 _FILES: dict[Any, Callable[[View, ViewState], bytes]] = {
     FileRequest("page"): lambda view, state: saved_view(view, state, ".html"),
+    FileRequest("notebook"): lambda view, state: saved_view(view, state, ".ipynb"),
 }
 _OFFERS = tuple(map(str, _FILES))
 

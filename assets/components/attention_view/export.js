@@ -1,4 +1,4 @@
-// The Save menu: pictures (PNG, SVG), numbers (CSV, NPZ), the view (HTML) and its link.
+// The Save menu: pictures (PNG, SVG), numbers (CSV, NPZ), the view (HTML, notebook) and its link.
 
 import { copyText, saveFile } from "../shared/elements.js";
 import { cellsOf, differenceOf, mapName, otherSource, windowOf } from "./cells.js";
@@ -143,7 +143,7 @@ function joined(strips, length) {
 }
 
 const SAVE = {
-  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: requestPage, link: copyLink,
+  png: savePicture, svg: savePicture, csv: saveNumbers, npz: saveNumbers, page: requestFile, notebook: requestFile, link: copyLink,
   "grid-png": (view) => saveGrid(view, "png"),
   "grid-svg": (view) => saveGrid(view, "svg"),
 };
@@ -153,23 +153,30 @@ export function exportAs(/** @type {View} */ view, kind) {
   view.parts.exports.open = false;
 }
 
-// The page that Python writes: it opens without a server, with as many exact maps as fit. A run that waited for something
-// builds the view anew; then the same map in the new view takes it.
+// Files that Python writes: a page that opens without a server, with as many exact maps as fit, and a notebook that makes
+// the view again.
+const WRITTEN = {
+  page: { type: "text/html", ending: "html" },
+  notebook: { type: "application/x-ipynb+json", ending: "ipynb" },
+};
+
+// What is being written. A run that waited for something builds the view anew; then the same map in the new view takes it.
 let pending = null;
 
-function requestPage(/** @type {View} */ view) {
-  view.store.parts.delete("page");
-  pending = { view, name: fileName(view, "html") };
+function requestFile(/** @type {View} */ view, kind) {
+  view.store.parts.delete(kind);
+  pending = { view, kind, name: fileName(view, WRITTEN[kind].ending) };
   view.render();
 }
 
 export function deliverFile(/** @type {View} */ view) {
   if (!pending) return;
-  if (pending.view !== view && pending.name !== fileName(view, "html")) return;
-  const file = partOf(view, "page");
+  const { type, ending } = WRITTEN[pending.kind];
+  if (pending.view !== view && pending.name !== fileName(view, ending)) return;
+  const file = partOf(view, pending.kind);
   if (!file) return;
   pending = null;
-  saveFile(new Blob([/** @type {BlobPart} */ (file.values)], { type: "text/html" }), fileName(view, "html"));
+  saveFile(new Blob([/** @type {BlobPart} */ (file.values)], { type }), fileName(view, ending));
 }
 
 /** The address holds the state; it is copied once Python has written the newest there. */

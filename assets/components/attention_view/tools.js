@@ -110,7 +110,7 @@ export function renderTools(/** @type {View} */ view) {
   parts.fold.hidden = !view.several && state.pins.length < 2;
   parts.several.setAttribute("aria-pressed", view.several);
   parts.whole.hidden = over || display.zoom === "whole";
-  for (const kind of ["page", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
+  for (const kind of ["page", "notebook", "link"]) parts[`${kind}Export`].hidden = !store.offers.includes(kind);
   parts.gridPng.hidden = parts.gridSvg.hidden = allHeads(openGroup(view)).length === 1;
   renderLegendOfHeads(view);
 }

@@ -245,10 +245,3 @@ def test_models_and_limits_are_those_of_the_requested_machine(
             runner.load(HubModelSpec("nothing-of-the-kind", offline=True))
         with pytest.raises(HubError):
             runner.load(HubModelSpec("../../etc", folder="../../etc"))
-
-
-def test_the_vision_chapter_gets_the_classifier_itself() -> None:
-    shown = HubVisionSpec(HubModelSpec("vit-fashion-mnist")).load(None)
-    assert not isinstance(shown, HubVision)
-    with pytest.raises(HubError, match="takes a text, not a picture"):
-        HubVisionSpec(HubModelSpec("transformer-en-fr")).load(None)

@@ -1,5 +1,6 @@
 """What a browser says and is answered, and what leaves with a stranger's words in it."""
 
+import ast
 import csv
 import io
 import json
@@ -35,6 +36,7 @@ from viz_core.view.requests import (
     read_request,
 )
 from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
+from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import DisplayOptions, ViewState, read_message, reopened, site_of_state
 
 DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
@@ -243,6 +245,20 @@ def test_a_saved_page_says_it_and_does_nothing(text: str) -> None:
     assert "<img" not in page
     data = re.search(r'id="data">([A-Za-z0-9+/=]*)</script>', page)
     assert data, "nothing but base64 stands where the words are"
+
+
+@pytest.mark.attack("exports")
+@pytest.mark.parametrize("text", [*MARKUP, *FORMULAS])
+def test_a_saved_notebook_holds_it_as_a_literal(text: str) -> None:
+    run_source = RunSource(f"from viz_core import view\n\nrun = {text!r}")
+    notebook = json.loads(
+        saved_view(View([group(text)], view_words()), ViewState("self", 0, 0), ".ipynb", run_source=run_source)
+    )
+    code = "\n".join("".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code")
+    values = [node.value for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Constant)]
+    assert text in values
+    calls = [node for node in ast.walk(ast.parse(code)) if isinstance(node, ast.Call)]
+    assert {ast.unparse(call.func) for call in calls} <= {"view", "shown.open_head"}
 
 
 @pytest.fixture(scope="module")

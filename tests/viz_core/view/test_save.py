@@ -1,12 +1,14 @@
-"""The view as a file: a page, and a page whose model runs in the browser."""
+"""The view as a file: a page, a notebook, a page whose model runs in the browser."""
 
 import base64
 import re
+from dataclasses import replace
 from functools import cache
 from html import unescape
 from pathlib import Path
 from typing import Any
 
+import nbformat
 import pytest
 import torch
 
@@ -19,13 +21,88 @@ from viz_core.trace import intervene, knock_out, off
 from viz_core.view.components import view_words
 from viz_core.view.notebook import ViewHandle
 from viz_core.view.payload import View
-from viz_core.view.state import ViewState
+from viz_core.view.requests import Pin
+from viz_core.view.save import RunSource, saved_view
+from viz_core.view.state import DisplayOptions, ViewState
+
+START = ViewState("cross", 0, 0)
+RUN_SOURCE = RunSource("from viz_core import view\n\nrun = 1")
+
+
+def cells(state: ViewState) -> list[str]:
+    view = View([make_group(5, 7)], view_words())
+    content = saved_view(view, state, ".ipynb", run_source=RUN_SOURCE, default=START)
+    book = nbformat.reads(content.decode(), as_version=4)
+    nbformat.validate(book)
+    return [cell.source for cell in book.cells]
+
+
+def test_it_says_what_it_is_and_opens_what_was_open() -> None:
+    text, run, display = cells(ViewState("cross", 1, 2, (Pin("query", 3), Pin("query", 4))))
+    assert text.startswith("# Attention, Layer 2, head 3\n")
+    assert run == RUN_SOURCE.code
+    opening = "shown.open_head('decoder.1.cross', head=2, pins=['q3', 'q4'])"
+    assert display.splitlines() == ["shown = view(run)", opening, "shown"]
+
+
+@pytest.mark.parametrize(
+    ("display", "written"),
+    [
+        (DisplayOptions(), ""),
+        (DisplayOptions(palette="magma", zoom="0.0.2.2"), ", display={'palette': 'magma', 'zoom': '0.0.2.2'}"),
+        (DisplayOptions(compare="side", other="0.1.2"), ", display={'compare': 'side', 'other': '0.1.2'}"),
+        (DisplayOptions(scale="log", compare="side", other="1.1.2"), ", display={'scale': 'log'}"),
+    ],
+)
+def test_of_the_look_what_differs_comes_along(display: DisplayOptions, written: str) -> None:
+    _, call, _ = cells(replace(START, display=display))[2].splitlines()
+    assert call == f"shown.open_head('decoder.0.cross', head=0{written})"
+
+
+def opened(content: bytes) -> ViewHandle:
+    """What a notebook shows once its cells have run, one after the other."""
+    names: dict[str, Any] = {}
+    for cell in nbformat.reads(content.decode(), as_version=4).cells[1:]:
+        exec(cell.source, names)
+    shown: ViewHandle = names["shown"]
+    return shown
 
 
 @cache
 def loaded(name: str) -> Any:
     """A shipped model, read once."""
     return load_hub(name, device="cpu", offline=True) if name == "writer-en" else load(name, device="cpu")
+
+
+def translated() -> ViewHandle:
+    """With a head off: its maps are more than queries and keys."""
+    with intervene({"decoder.2.cross": off(0)}):
+        return view(loaded("transformer-en-fr").translate("The cat is sleeping."))
+
+
+def cross_alone() -> ViewHandle:
+    """The second row of a batch, with tokens that code must quote; nobody says what the other stack is called."""
+    maps = torch.rand(2, 3, 4, 5).softmax(-1)
+    return view((maps, maps.flip(0)), ('"', "\\n", "{x}", "\n"), ["é", "w", "x", "y", "'"], row=1)
+
+
+@pytest.mark.parametrize("make", [translated, cross_alone])
+def test_a_view_of_python_is_saved_as_a_notebook(make, tmp_path, monkeypatch):
+    """Tokens of rows and columns, the head, pins and look of the second cross or self map; its numbers, to the bit."""
+    before = make()
+    before.open_head(before.groups[-1].calls[1].site, 0, ["q1", "q2"], {"palette": "cividis"})
+    before.save(tmp_path / "view.ipynb")
+    content = (tmp_path / "view.ipynb").read_bytes()
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    shown = opened(content)
+    assert list(Path.cwd().iterdir()) == [], "it leaves nothing beside itself"
+    assert (shown.site, shown.head, shown.pins) == (before.site, 0, ("q1", "q2"))
+    assert shown.display == replace(before.display, mode="map")
+    for mine, theirs in zip(shown.groups, before.groups, strict=True):
+        assert (mine.query_tokens, mine.key_tokens, mine.row) == (theirs.query_tokens, theirs.key_tokens, theirs.row)
+        for one, other in zip(mine.calls, theirs.calls, strict=True):
+            torch.testing.assert_close(one.weights(), other.weights(), rtol=0, atol=0)
 
 
 BEAMS_DIFFER = "He has curly hair."
@@ -68,7 +145,7 @@ def test_what_the_site_does_not_show_is_refused(tmp_path: Path) -> None:
         with pytest.raises(ValueError, match="does not compute these maps"):
             handle.save(tmp_path / "x.html", live=True)
     with pytest.raises(ValueError, match="expected a name that ends in .html"):
-        view(edited).save(tmp_path / "x.svg", live=True)
+        view(edited).save(tmp_path / "x.ipynb", live=True)
     assert not list(tmp_path.iterdir())
 
 

@@ -5,6 +5,7 @@ import io
 import re
 import subprocess
 import sys
+from pathlib import Path
 from typing import Any
 
 import nbformat
@@ -21,6 +22,7 @@ from tests.viz_core.view.attention_groups import make_group
 from tests.viz_core.view.test_messages import GROUPS
 from viz_core.trace import attend, record
 from viz_core.view import view
+from viz_core.view.notebook import AttentionView
 from viz_core.view.state import DisplayOptions, ViewState
 from viz_core.view.widget import AttentionWidget
 
@@ -55,7 +57,7 @@ def browser() -> Browser:
 def test_a_browser_that_begins_gets_all_it_needs(browser: Browser) -> None:
     browser.say({})
     header = browser.last().header
-    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page"])
+    assert (header["turn"], header["state"]["group"], header["offers"]) == (0, "self", ["page", "notebook"])
     assert [group["id"] for group in header["base"]["groups"][0]] == ["self", "cross"]
     assert "picture 0 self 0" in browser.last().parts
 
@@ -100,9 +102,17 @@ def test_nonsense_moves_nothing(browser: Browser, message: object) -> None:
     assert browser.widget.state == ViewState("self", 0, 0)
 
 
-def test_the_page_is_written_on_request(browser: Browser) -> None:
-    browser.move(1, {"head": 1}, "page")
-    assert bytes(browser.last().parts["page"].tolist()).decode() == browser.widget.page()
+def test_files_are_written_on_request_and_the_view_goes_on_where_they_cannot(browser: Browser) -> None:
+    browser.move(1, {"head": 1}, "page", "notebook")
+    page, notebook = (bytes(browser.last().parts[name].tolist()).decode() for name in ("page", "notebook"))
+    assert page == browser.widget.page()
+    assert "shown.open_head('decoder.0.self', head=1)" in notebook
+    browser = Browser(view(torch.zeros(17, 1, 512, 512), row=0))
+    browser.move(1, {"group": "0-attention", "pins": ["q3"]}, "notebook")
+    content, (data,) = browser.received[-1]
+    assert "save_trace keeps it" in content["problem"]
+    assert decode_view(data).header["missing"] == ["notebook"]
+    assert browser.widget.pins == ("q3",)
 
 
 def test_a_recording_that_was_changed_says_so() -> None:
@@ -166,9 +176,15 @@ def assert_drawn(encoded: str) -> None:
     assert low < high, "an empty picture"
 
 
-def test_a_viewer_like_githubs_has_the_picture() -> None:
+def saved_notebook(folder: Path) -> NotebookNode:
+    AttentionView([make_group(5, 7)]).save(folder / "maps.ipynb")
+    return nbformat.read(folder / "maps.ipynb", as_version=4)
+
+
+@pytest.mark.parametrize("form", ["widget", "saved"])
+def test_a_viewer_like_githubs_has_the_picture(form: str, tmp_path: Path) -> None:
     """It shows stored outputs: HTML without frames, scripts and handlers, or else a picture; no script runs."""
-    book = executed(SHOW)
+    book = executed(SHOW) if form == "widget" else saved_notebook(tmp_path)
     nbformat.validate(book)
     (first, *others) = book.cells[-1].outputs
     assert {kind for each in others for kind in each.data} <= {"application/vnd.jupyter.widget-view+json", "text/plain"}
