@@ -4,6 +4,8 @@ Importance of each head: python -m recipes head-importance NAME --data DIR.
 Word alignment of each head: python -m recipes alignments NAME.
 Copying of unseen numbers and names: python -m recipes copying NAME --data DIR.
 Counts of words in the training data: python -m recipes word-counts NAME --data DIR.
+What each head of a translator does: python -m recipes head-table NAME.
+Its self-attention on one sentence, drawn: python -m recipes head-picture NAME.
 What rests on its marks: python -m recipes marks NAME.
 The recorded runs of the learning chapter: python -m recipes learning --out DIR.
 Every measure of every head, for the chapter on heads: python -m recipes head-scans [NAME ...].
@@ -22,6 +24,7 @@ from recipes import (
     classifiers,
     copying,
     head_importance,
+    head_table,
     marks,
     scan,
     sentence_pairs,
@@ -43,9 +46,11 @@ MEASURES: dict[str, Callable[..., None]] = {
     "alignments": alignments.measure_shipped,
     "copying": copying.measure_shipped,
     "word-counts": sentence_pairs.count_for_shipped,
+    "head-table": head_table.print_table,
+    "head-picture": head_table.draw_heads,
     "marks": marks.print_marks,
 }
-WITHOUT_DATA = {"alignments", "marks"}
+WITHOUT_DATA = {"alignments", "head-table", "head-picture", "marks"}
 TRAINERS = {
     **{name: partial(translators.train, name) for name in translators.TRANSLATORS},
     **{name: partial(classifiers.train, name) for name in classifiers.CLASSIFIERS},

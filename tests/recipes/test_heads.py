@@ -19,6 +19,7 @@ from recipes.alignments import (
 )
 from recipes.atom_maps import KINDS, interval, mark, score
 from recipes.head_importance import IMPORTANCE, MEANS, TranslatorSubject
+from recipes.head_table import table
 from recipes.reactions import TWENTY, MappedReaction
 from recipes.sentence_pairs import Pair, load_pairs, split_pairs
 from tests.tiny_models import TINY
@@ -33,6 +34,18 @@ from viz_core.runtime.assets import ASSETS
 from viz_core.trace import Trace, gate, intervene
 from viz_core.view.components import group_labels
 from viz_core.view.shipped import aligning_head, translation_groups
+
+
+def test_the_table_counts_heads_and_leaves_out_roles_of_marks() -> None:
+    shares = {"encoder-self": np.array([[0.9, 0.6], [0.1, 0.2]]), "decoder-self": np.array([[0.4, 0.7], [0.0, 0.3]])}
+    roles = {
+        "encoder-self": [["separator", ""], ["previous", "previous"]],
+        "decoder-self": [["", "first"], ["separator", "next"]],
+    }
+    first, second, *_, last = table(shares, roles).splitlines()[2:]
+    assert first == "| encoder-self 1 | 0.75 | 2 of 2 | separator 1 |"
+    assert second == "| encoder-self 2 | 0.15 | 0 of 2 | previous 2 |"
+    assert last == "| all | 0.35 | 3 of 8 | 4 heads with another role than their mark's |"
 
 
 def test_the_interval_is_the_one_of_a_sum_of_draws(shapes_unchecked: None) -> None:
