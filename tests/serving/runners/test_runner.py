@@ -25,7 +25,7 @@ from tests.serving.runners.worker_functions import Wire
 from tests.viz_core.hub.families import build_all
 from tests.viz_core.images.hostile_pictures import quarters
 from tests.viz_core.view.attention_groups import read_requests
-from viz_core.hub import HubError, HubModel, HubVision
+from viz_core.hub import HubError, HubModel
 from viz_core.hub.runs.run import RunInputs
 from viz_core.lab.pictures import heads_measured, patch_positions, token_in_layer
 from viz_core.lab.runs import map_residuals, read_card
