@@ -19,15 +19,6 @@ from tests.browser.page_checks import (
 from ui.chapter.contents import all_pages
 from ui.text.words import ENGLISH, languages, load_words
 
-# All is near the window: nothing waits until somebody comes.
-_ALL_VISIBLE = """
-globalThis.IntersectionObserver = class {
-  constructor(tell) { this.tell = tell; }
-  observe(target) { setTimeout(() => this.tell([{ target, isIntersecting: true, intersectionRatio: 1 }], this)); }
-  unobserve() {}
-  disconnect() {}
-};
-"""
 _SIZES = ({"width": 390, "height": 844}, {"width": 1400, "height": 900})
 
 
@@ -37,7 +28,6 @@ def test_all_of_it_fits_and_everybody_can_read_and_use_it(
     page: Page, app_url: str, found_in_empty: list[str], chapter: str, language: str
 ) -> None:
     watch(page)
-    page.add_init_script(_ALL_VISIBLE)
     page.goto(f"{app_url}/{'' if chapter == 'home' else chapter}?lang={language}")
     expect(page.get_by_role("heading", level=1, name=load_words(chapter, language).title)).to_be_visible()
     expect(page.locator("html")).to_have_attribute("lang", language)

@@ -125,24 +125,14 @@ _AT_REST = "[data-testid=stApp][data-test-script-state=notRunning]"
 _UNFINISHED = "[data-stale=true], [data-testid=stSkeleton]"
 _POLL = 50  # ms
 _CLICK_ALL = "(summaries) => summaries.forEach((summary) => summary.click())"
-# Scrolls to each chart and part of the page that waits for somebody to come near, and back; nothing else does
-# (assets/components/shared/mount.js). Returns what was not drawn within a minute of being in view.
-_DRAW_ALL = """async ([rest, unfinished]) => {
-  const moment = () => new Promise((done) => setTimeout(done, 50));
-  const main = document.querySelector("[data-testid=stMain]");
-  const rests = () => document.querySelector(rest) && !document.querySelector(unfinished);
+# Draws each chart and part of the page that waits for somebody to come near, as for paper: without scrolling, which
+# takes most of a large page's time (assets/components/shared/mount.js). Returns whether nothing waits any more.
+_DRAW_ALL = """() => {
   const waits = (each) => each.checkVisibility() && (each.matches(".chart:not([data-drawn])") || each.style.minHeight);
-  const waiting = () => [...main.querySelectorAll('.chart, [class*="st-key-part-"]')].find(waits);
-  for (let place = waiting(); place; place = waiting()) {
-    const until = performance.now() + 60_000;
-    do {
-      place.scrollIntoView({ block: "center", behavior: "instant" });
-      do await moment(); while (!rests() && performance.now() < until);
-    } while (place.isConnected && waits(place) && performance.now() < until);
-    if (performance.now() >= until) return place.className;
-  }
-  main.scrollTop = 0;
-  return "";
+  const all = [...document.querySelectorAll('[data-testid=stMain] :is(.chart, [class*="st-key-part-"])')];
+  const waiting = all.some(waits);
+  if (waiting) dispatchEvent(new Event("beforeprint"));
+  return !waiting;
 }"""
 
 
@@ -157,14 +147,16 @@ def open_sheets(page: Page, *, code: bool = True) -> None:
     )
     for _ in range(_MAX_DEPTH):
         expect_rest(page)
+        with suppress(PlaywrightTimeout):
+            page.wait_for_function(_DRAW_ALL, polling=500, timeout=60_000)
+        expect_rest(page)
         if not closed.count():
             break
         closed.evaluate_all(_CLICK_ALL)
         expect(page.locator(_EMPTY)).to_have_count(0)  # some are filled once they are open
     else:
         raise AssertionError("sheets do not open")
-    assert page.evaluate(_DRAW_ALL, [_AT_REST, _UNFINISHED]) == "", "not drawn"
-    expect_rest(page)
+    assert page.evaluate(_DRAW_ALL), "not drawn"
 
 
 # It is there, or no part of the page in the window still keeps its place (assets/components/lazy_parts).

@@ -1,7 +1,4 @@
-"""A server that restarts, as its visitors see it: a sentence of ours, and then the page as it was.
-
-With RESTART_FILM=FOLDER twelve windows compute meanwhile, and pictures of each step are written there.
-"""
+"""A server that restarts, as its visitors see it: a sentence of ours, and then the page as it was."""
 
 import os
 import subprocess
@@ -18,8 +15,6 @@ from ui.text.words import load_words
 
 SLOW = 120_000  # milliseconds; a busy machine is not a failure
 STREAMLIT = ("Connection error", "Is Streamlit still running", "Streamlit server is not responding")
-FILM = os.environ.get("RESTART_FILM", "")
-LOAD = "twelve windows that compute the longest texts with beam 4"
 SIZES = {"en": (1400, 900), "pt-BR": (390, 844), "zh-TW": (390, 844)}
 
 
@@ -32,16 +27,12 @@ def server(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
         process = subprocess.Popen(
             [sys.executable, HOSTED], cwd=ROOT, env=os.environ | options, stdout=output, stderr=subprocess.STDOUT
         )
-    url, loads = f"http://127.0.0.1:{port}", list[subprocess.Popen[bytes]]()
     try:
-        wait_until_healthy(url, process, log, "/readyz")
-        if FILM:
-            loads.append(subprocess.Popen([sys.executable, "-m", "tests.attacks.floods", LOAD, url]))
+        wait_until_healthy(f"http://127.0.0.1:{port}", process, log, "/readyz")
         yield process
     finally:
-        for each in (*loads, process):
-            each.terminate()
-            each.wait(timeout=60)
+        process.terminate()
+        process.wait(timeout=60)
 
 
 def opened(browser: Browser, url: str, language: str) -> Page:
@@ -50,11 +41,6 @@ def opened(browser: Browser, url: str, language: str) -> Page:
     page.goto(f"{url}/transformer?lang={language}")
     expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
     return page
-
-
-def film(step: str, pages: dict[str, Page]) -> None:
-    for language, page in pages.items() if FILM else ():
-        page.screenshot(path=f"{FILM}/{step}-{language}.png")
 
 
 @pytest.mark.attack("disorder")
@@ -70,7 +56,6 @@ def test_a_page_whose_server_restarts_says_so_and_comes_back_with_what_was_typed
         typed.press("Enter")
         expect(pages["en"].get_by_role("heading", name="Il est calme")).to_be_visible(timeout=SLOW)
         typed.fill("He is at home, and this was not sent.")
-        film("1-before", pages)
         first.terminate()
         first.wait(timeout=60)
         for language, page in pages.items():
@@ -79,7 +64,6 @@ def test_a_page_whose_server_restarts_says_so_and_comes_back_with_what_was_typed
         dialog = pages["en"].locator("[role=dialog]")  # Streamlit's, which opens after some tries
         expect(dialog).to_have_count(1, timeout=SLOW)
         expect(dialog).to_be_hidden()
-        film("2-restarting", pages)
         for words in STREAMLIT:
             expect(pages["en"].get_by_text(words)).to_be_hidden()
     with server(tmp_path, port):
@@ -88,7 +72,6 @@ def test_a_page_whose_server_restarts_says_so_and_comes_back_with_what_was_typed
             expect(page.get_by_role("application").first).to_be_visible(timeout=SLOW)
         expect(typed).to_have_value("He is at home, and this was not sent.")
         expect(pages["en"].get_by_role("heading", name="Il est calme")).to_be_visible(timeout=SLOW)
-        film("3-back", pages)
         typed.fill("I'm home.")
         typed.press("Enter")
         expect(pages["en"].get_by_role("heading", name="Je suis chez moi")).to_be_visible(timeout=SLOW)

@@ -1,6 +1,5 @@
 """A newcomer's journeys: the sentence on the home page, and a translation to a value of a head."""
 
-import asyncio
 import re
 from functools import cache
 from typing import Any
@@ -10,9 +9,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
-from benchmarks.visitors import Shown, visit
 from ui.blocks.linked_sentences import recorded
-from ui.text.words import load_words
 from viz_core.hub import load_hub
 from viz_core.lab.walk import walk_writing
 from viz_core.lab.walk_records import Walk
@@ -155,25 +152,6 @@ def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
     page.context.set_offline(False)
 
 
-def test_a_sentence_sends_its_card_alone(app_url: str) -> None:
-    """In messages as browsers get them: at most 40, a quarter of what the whole page took, and a third of its bytes."""
-
-    async def typed() -> tuple[Shown, list[Shown]]:
-        async with visit(app_url, timezone="Europe/Paris") as visitor:
-            opened = await visitor.open("transformer")
-            while "An English sentence" not in opened.inputs:  # the first visit of a new server loads the model
-                opened = await visitor.open("transformer")
-            texts = ("The old dog was late.", "My father likes the sea.")
-            return opened, [await visitor.type("An English sentence", text) for text in texts]
-
-    opened, answers = asyncio.run(typed())
-    for answer in answers:
-        assert not answer.failed
-        assert len(answer.views) == 1
-        assert answer.messages <= 40
-        assert answer.size < opened.size / 3
-
-
 START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
 SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"
 
@@ -247,11 +225,3 @@ def test_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> Non
     stage.press("-")
     stage.press("-")
     at(walking, zoom="model")
-
-
-def test_a_small_walk_plays_in_the_transformer_chapter(page: Page, app_url: str) -> None:
-    page.emulate_media(reduced_motion="no-preference")
-    page.goto(f"{app_url}/transformer")
-    at(page, playing="true")
-    page.get_by_role("link", name=load_words("walk", "en")("whole")).click()
-    expect(page).to_have_url(re.compile("/walk"))

@@ -78,16 +78,6 @@ def test_arrows_move_and_brackets_step_through_heads(live: LiveView, cross: MapG
     live.until(lambda: (live.state.layer, live.state.head) == (1, 1))
 
 
-def test_a_screen_reader_hears_the_map_in_a_sentence(live: LiveView, cross: MapGroup) -> None:
-    live.head(1, 1).click()
-    weights = weights_of(cross, 1, 1)
-    row, column = divmod(int(weights.argmax()), len(KEYS))
-    expect(live.announcement).to_contain_text(
-        f"6 queries, 7 keys; the strongest pair is {QUERIES[row]} → {KEYS[column]}"
-    )
-    assert "French attending to English" in (live.map.get_attribute("aria-label") or "")
-
-
 def test_pieces_are_merged_to_words(live: LiveView, cross: MapGroup) -> None:
     live.option("unit", "words").click()
     saved = saved_npz(live)

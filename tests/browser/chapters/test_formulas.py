@@ -210,29 +210,6 @@ def test_upload_click_a_patch_change_the_head(page: Page, app_url: str, model: I
     expect_read(page, found, 1, 3, 0)
 
 
-def test_draw_undo_and_clear(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/vision-transformer?vt-source=Draw")
-    paper = page.get_by_role("application", name=re.compile("Drawing area"))
-    expect(paper).to_be_visible()
-    expect(page.get_by_text("Draw a garment, large and filled in")).to_be_visible()
-    page.get_by_role("button", name="Brush 54").click()
-    box = box_of(paper)
-    for x in (0.35, 0.65):  # two legs
-        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.15 * box["height"])
-        page.mouse.down()
-        page.mouse.move(box["x"] + x * box["width"], box["y"] + 0.9 * box["height"], steps=5)
-        page.mouse.up()
-    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
-    page.get_by_role("button", name="Clear").click()
-    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
-    paper.focus()
-    for key in ("Space", "Shift+ArrowDown", "Shift+ArrowDown", "Space"):
-        page.keyboard.press(key)
-    expect(page.get_by_role("heading", name="Prediction:")).to_be_visible()
-    page.keyboard.press("Control+z")
-    expect(page.get_by_role("heading", name="Prediction:")).to_have_count(0)
-
-
 CELL = re.compile(r"position (\d+) · dimension (\d+): (−?[\d.]+)")
 
 
