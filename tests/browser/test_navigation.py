@@ -13,7 +13,7 @@ from ui.chapter.contents import all_chapters
 from ui.compute.heads import head_scans
 from ui.text.words import load_words
 from viz_core.pretrained import load
-from viz_core.view.components import link_modules, read_component
+from viz_core.view.components import read_component
 
 EXISTING = all_chapters()[1:]
 
@@ -256,16 +256,6 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
 
 
 COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
-
-
-def test_a_browser_follows_an_import_over_several_lines(page: Page) -> None:
-    sources = {
-        "x/main.js": 'import {\n  one,\n  two as b,\n} from "../shared/b.js";\nexport default () => one + b();\n',
-        "shared/b.js": 'import { half as c } from "./c.js";\nexport const one = 2 * c;\n'
-        "export function two() { return 2; }\n",
-        "shared/c.js": "export const half = 0.5;\n",
-    }
-    assert page.evaluate(f"(async () => ({link_modules(sources, 'x/main.js')})())()") == 3
 
 
 def test_every_component_loads(page: Page) -> None:
