@@ -41,6 +41,7 @@ CHECKS: list[tuple[Callable[[dict[str, Any]], object], list[dict[str, Any]], lis
         [
             {"text_config": {"num_hidden_layers": BILLION}},
             {"vision_config": {"encoder": {"depths": [2, 2, BILLION]}}},
+            {"attention_types": [[["global", "local"], BILLION]]},
             {"block_groups": [1, [2, [10_001]]]},
         ],
         [
@@ -54,6 +55,7 @@ CHECKS: list[tuple[Callable[[dict[str, Any]], object], list[dict[str, Any]], lis
         [
             {"extra_ids": BILLION},
             {"num_extra_tokens": MAX_PARTS + 1},
+            {"deep": [{"offset": [BILLION]}]},
             {"many": [*range(MAX_TOKENS + 2)]},
         ],
         [{"model_max_length": 1e30, "extra_ids": 100, "added_tokens_decoder": {"50256": {"lstrip": False}}}],
@@ -63,6 +65,7 @@ CHECKS: list[tuple[Callable[[dict[str, Any]], object], list[dict[str, Any]], lis
         [
             {"crop_size": {"height": 60_000, "width": 60_000}, "do_center_crop": True},
             {"size": 10**9},
+            {"min_pixels": 10**10},
             {"video_processor": {"merge_size": 2}, "image_processor": {"size": {"longest_edge": 10**6}}},
         ],
         [
@@ -148,6 +151,8 @@ WEIGHTS = {
     "nothing": b"",
     "a header of 2^63 bytes": struct.pack("<Q", 2**63) + b"{}",
     "a header of 90 MB that is not there": struct.pack("<Q", 90 * MB) + b"{}",
+    "a header longer than the file": struct.pack("<Q", 1000) + b"{}",
+    "offsets beyond the file": header(("a", [2**40], (0, 2**42))) + bytes(4),
     "a header that is no JSON": struct.pack("<Q", 4) + b"\xff\xfe{}",
     "overlapping tensors": header(("a", [2], (0, 8)), ("b", [2], (4, 12))) + bytes(12),
     "a shape that overflows": header(("a", [2**32, 2**32, 2], (0, 4))) + bytes(4),
@@ -164,6 +169,7 @@ def test_weights_that_lie(what: str, copy: Tiny, refused: Refused) -> None:
 
 FIELDS = {
     "a kernel from elsewhere": {"attn_implementation": "kernels-community/flash-attn"},
+    "the same, within": {"_attn_implementation": "kernels-community/flash-attn"},
     "the same, as it was saved": {"_attn_implementation_internal": "kernels-community/flash-attn"},
     "a name that is an address": {"_name_or_path": "https://elsewhere.example/model"},
     "weights from elsewhere": {"transformers_weights": "https://elsewhere.example/model.safetensors"},

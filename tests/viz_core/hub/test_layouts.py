@@ -14,7 +14,7 @@ from safetensors.torch import load_file, save_file
 
 from tests.viz_core.hub.conftest import Tiny, TinyModel, noise
 from viz_core.hub import HubError, PatchGrid, load_hub
-from viz_core.hub.runs.layouts import tiled
+from viz_core.hub.runs.layouts import number_words, tiled
 from viz_core.hub.runs.pictures import box_seen
 from viz_core.images.open_image import Video
 from viz_core.runtime.limited_process import Limits
@@ -45,6 +45,11 @@ def test_prompts_are_those_of_transformers_own_processors(
     ours = tiny_model(family).engine.prompt.prepare(TEXT, picture).inputs
     assert ours["input_ids"].tolist() == expected["input_ids"].tolist()
     assert torch.equal(ours["pixel_values"], expected["pixel_values"])
+
+
+def test_numbers_in_words() -> None:
+    words = {0: "zero", 8: "eight", 19: "nineteen", 20: "twenty", 21: "twenty-one", 64: "sixty-four", 100: "100"}
+    assert {number: number_words(number) for number in words} == words
 
 
 def test_a_border_and_a_cut_in_pixels_of_the_picture() -> None:

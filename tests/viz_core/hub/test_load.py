@@ -96,6 +96,8 @@ CONFIG, PICTURES = "config.json", "preprocessor_config.json"
 SPOILED: list[tuple[str, str, dict[str, Any], str]] = [
     ("bert", CONFIG, {"model_type": None}, "does not say what kind"),
     ("bert", CONFIG, {"model_type": "never-heard-of"}, "does not know"),
+    ("bert", CONFIG, {"model_type": ["bert"]}, "does not know"),
+    ("bert", CONFIG, {"num_attention_heads": "many"}, "cannot be loaded"),
     ("bert", CONFIG, {"model_type": "mine", "auto_map": {"AutoModel": "code.MyModel"}}, "never run here"),
     ("bert", CONFIG, {"quantization_config": {"quant_method": "gptq"}}, r"quantised \(gptq\)"),
     ("bert", CONFIG, {"num_attention_heads": 5}, "cannot be loaded"),

@@ -10,7 +10,7 @@ import sentencepiece
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from tokenizers import Regex, Tokenizer, models, pre_tokenizers
-from transformers import AutoTokenizer
+from transformers import AutoTokenizer, PreTrainedTokenizerFast
 
 from tests.viz_core.hub.conftest import Refused, Tiny, change
 from viz_core.hub import HubError, load_hub
@@ -138,6 +138,15 @@ def split_by(path: Path, part: str, pattern: str) -> Path:
 def test_a_pattern_of_a_tokenizer(what: str, copy: Tiny, refused: Refused) -> None:
     part = "normalizer" if what == "doubles with what it names" else "pre_tokenizer"
     assert "takes too long" in refused(split_by(copy("bert"), part, PATTERNS[what])) or what == "is no pattern"
+
+
+def test_a_pattern_from_another_file(copy: Tiny, refused: Refused, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without a tokenizer.json, as of a tekken.json, what transformers made of it is tried."""
+    path = split_by(copy("bert"), "pre_tokenizer", PATTERNS["doubles with every letter"])
+    made = PreTrainedTokenizerFast(tokenizer_file=str(path / "tokenizer.json"))
+    (path / "tokenizer.json").rename(path / "vocab.json")
+    monkeypatch.setattr(AutoTokenizer, "from_pretrained", lambda *_, **__: made)
+    assert "takes too long" in refused(path)
 
 
 def test_what_no_trial_found_is_a_sentence_all_the_same(copy: Tiny) -> None:

@@ -250,5 +250,6 @@ def test_aligning_heads_are_those_that_there_are() -> None:
     for named in (None, [[9, 9], ["a", 0], [0], 7, [0, -1]], "none"):
         assert aligning_heads(named, 2, 2) == later_half
 
-    nothing = SimpleNamespace(is_multilingual=True, lang_to_id=["<|en|>"], task_to_id={"sing": 1})
-    assert (languages_of(nothing, 50), tasks_of(nothing, 50)) == ((), ())
+    for languages, tasks in ((["<|en|>"], 7), ({"<|en|>": 99, "en": 1, "<|../x|>": 1, 3: 4}, {"sing": 1})):
+        nothing = SimpleNamespace(is_multilingual=True, lang_to_id=languages, task_to_id=tasks)
+        assert (languages_of(nothing, 50), tasks_of(nothing, 50)) == ((), ())

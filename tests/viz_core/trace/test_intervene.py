@@ -281,6 +281,22 @@ def test_parts_are_those_of_plain_hooks(family: str, attention: str, mlp: str, n
         assert torch.equal(state, expected.reshape(state.shape)), name
 
 
+def test_weights_that_are_given_do_not_name_the_sink(model_and_inputs) -> None:  # type: ignore[no-untyped-def]
+    model, inputs, _ = model_and_inputs
+    edit = patch(0, maps(model, inputs)["decoder.0.self"])
+    with pytest.raises(ValueError, match="without a learned sink"), intervene({"decoder.0.self": edit}):
+        model(**inputs)
+
+
+@torch.no_grad()
+def test_steps_of_a_cache_are_refused_where_positions_are_named() -> None:
+    model = in_memory("llama")
+    instrument(model)
+    past = model(IDS, use_cache=True).past_key_values
+    with pytest.raises(ValueError, match="expected a whole text"), intervene({"decoder.1.mlp": zero(queries=0)}):
+        model(torch.tensor([[6]]), past_key_values=past)
+
+
 @torch.no_grad()
 def test_positions_count_from_the_first_token_of_each_text() -> None:
     model = in_memory("llama")

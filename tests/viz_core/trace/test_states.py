@@ -166,6 +166,25 @@ def test_states_of_steps_are_those_of_one_pass() -> None:
 
 
 @torch.no_grad()
+def test_a_layer_that_writes_into_its_input_leaves_what_was_recorded_before() -> None:
+    model, seen = TransformerEncoder(11, 16, 24, 4, 2, 0.0).eval(), list[Tensor]()
+
+    def doubled(_module: object, given: tuple[Tensor, ...]) -> None:
+        seen.append(given[0].clone())
+        given[0].mul_(2)  # the stream itself
+
+    model.blocks[1].attention.register_forward_pre_hook(doubled)
+    model.blocks[1].ffn.dense2.register_forward_hook(lambda _m, _i, output: output.mul_(0.5))
+    with record(states=True) as trace:
+        model(TOKENS)
+    assert torch.equal(trace.states["encoder.0.residual"], seen[0])
+    assert [name for name in trace.states if name.startswith("encoder.1.")] == ["encoder.1.residual"]
+    edited = intervene({"encoder.1.neurons": zero()})
+    with pytest.raises(ValueError, match="no attention or state at encoder.1.neurons"), edited:
+        model(TOKENS)
+
+
+@torch.no_grad()
 def test_a_part_that_is_added_in_place_is_recorded_and_edited() -> None:
     torch.manual_seed(3)
     model, plain = (TransformerEncoder(11, 16, 24, 4, 2, 0.0, options=BlockOptions(norm_first=True)) for _ in "ab")
