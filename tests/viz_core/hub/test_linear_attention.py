@@ -241,6 +241,23 @@ def test_edits_reach_the_rule(model: Any) -> None:
         passed(model)
 
 
+@torch.no_grad()
+def test_an_mlstm_writes_its_map_times_values_and_is_edited() -> None:
+    model, written = hybrid("xlstm"), list[Tensor]()
+    layer = next(each for each in model.modules() if hasattr(each, "mlstm_backend"))
+    layer.multihead_norm.register_forward_pre_hook(lambda _norm, given: written.append(given[0].transpose(1, 2)))
+    instrument(model)
+    with record(values=True) as trace:
+        model(IDS)
+    with intervene({"decoder.0.self": [off(0), gate(1, 0.5)]}):
+        model(IDS)
+    call, plain, edited = trace["decoder.0.self"], written[0], written[-1]
+    assert float((call.weights() @ call.values - plain).abs().max()) < 1e-6 * float(plain.abs().max())
+    assert 0.1 < float((call.weights().sum(dim=-1).abs() < 0.99).float().mean()) < 0.9, "both branches of the divisor"
+    assert not edited[:, 0].any()
+    torch.testing.assert_close(edited[:, 1], plain[:, 1] / 2)
+
+
 def test_a_token_is_not_hidden_where_a_short_convolution_carries_it_on(family: str, model: Any) -> None:
     sites = [call.site for call in linear(recorded(model))]
     hide = [knock_out(None, key=5, query=slice(6, None)), knock_out(None, key=5, query=slice(0, 5))]
