@@ -120,7 +120,8 @@ def test_very_many_tensors_and_texts_are_too_much(
     copy: Tiny, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = copy("bert")
-    save_file({f"t{number}": torch.zeros(1) for number in range(files._MAX_TENSORS + 1)}, path / "model.safetensors")
+    file, many = path / "model.safetensors", {f"t{number}": torch.zeros(1) for number in range(files._MAX_TENSORS)}
+    save_file(load_file(file) | many, file, metadata={"format": "pt"})
     refused(path)
     monkeypatch.setattr(files, "_MAX_TEXTS", 10)
     assert "too large" in refused(copy("gpt2"))
