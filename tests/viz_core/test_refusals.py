@@ -201,6 +201,7 @@ def step_past_the_table() -> None:
 
 ATTENTION: list[Refused] = [
     (lambda: attended(queries=Q[0]), "(batch, heads, n, width), got [(4, 5, 8)"),
+    (lambda: attended(queries=Q[:1], mask=None), "of one batch size, got 1 and 2"),  # they would broadcast
     (lambda: attended(values=V[:, :, :5]), "one value for each key, got shapes (2, 2, 6, 8) and"),
     (lambda: attended(keys=K[:, [0, 1, 1]], values=V[:, [0, 1, 1]]), "key heads to divide query heads"),
     (lambda: attended(keys=K.half()), "of one dtype, got queries torch.float32, keys torch.float16"),
@@ -212,6 +213,7 @@ ATTENTION: list[Refused] = [
     (lambda: attended(dropout=-1), "dropout: expected a number from 0 to 1, got -1"),  # torch's kernel took it for 0
     (lambda: attention.masked_softmax(X, torch.tensor([-3, 1])), "got -3 to 1"),
     (lambda: attention.masked_softmax(X, torch.tensor([1, 9])), "got 1 to 9"),
+    (lambda: attention.masked_softmax(X, torch.tensor([3])), "expected shape (2,) or (2, 5), got (1,)"),
     (lambda: attention.masked_softmax(X, torch.tensor([2.5, 1.0])), "got float32 of shape (2,)"),
     (lambda: attention.masked_softmax(X, X[0, :2] > 0), "got bool of shape (2, 8); a mask goes to attend"),
     (lambda: multi_head(key_size=5)(X, X, X), "keys: expected shape (batch, n, 5), got (2, 5, 8)"),

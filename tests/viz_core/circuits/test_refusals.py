@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 import torch
+import transformers
 
 from tests.viz_core.circuits.hooked import CLEAN, HEADS, made, metric
 from tests.viz_core.circuits.test_paths import cross
@@ -63,6 +64,16 @@ def in_training() -> None:
     patch_sweep(model.train(), clean, corrupted, metric)
 
 
+def several_streams() -> Any:
+    config = transformers.Gemma3nTextConfig(
+        **{"vocab_size": 20, "vocab_size_per_layer_input": 20, "hidden_size": 16, "intermediate_size": 32},
+        **{"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "hidden_size_per_layer_input": 4},
+        **{"num_hidden_layers": 2, "num_kv_shared_layers": 0, "activation_sparsity_pattern": [0.0] * 2},
+        **{"laurel_rank": 4, "altup_num_inputs": 2},
+    )
+    return with_instruments(transformers.Gemma3nTextModel(config).eval())
+
+
 def tokens(model: Any, site: str) -> Any:
     return direction_tokens(model, ov_circuit(model, site, 1), 0)
 
@@ -103,6 +114,7 @@ REFUSED: list[tuple[Callable[[], Any], str]] = [
     (lambda: qk_circuit(family("qwen3"), SITE, 1), "got one that normalises or rounds"),  # queries and keys
     (lambda: ov_circuit(family("gemma2"), SITE, 1), "got one that normalises or rounds"),  # what attention writes
     (lambda: ov_circuit(family("bloom"), SITE, 1), "expected a layer that runs alone"),
+    (lambda: ov_circuit(several_streams(), SITE, 1), "Gemma3nRotaryEmbedding, which needs more than positions"),
     (lambda: qk_circuit(with_instruments(quantised(in_memory("llama"))), SITE, 1), "got one that normalises or rounds"),
     (lambda: tokens(made("bert-fills")[0], "encoder.0.self"), "at most a norm before one output layer"),
     (

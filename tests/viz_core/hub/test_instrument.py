@@ -174,6 +174,19 @@ def test_keys_that_are_no_tokens_have_names(tmp_path: Path) -> None:
 
 
 @torch.no_grad()
+def test_keys_before_the_text_are_counted_back_from_it() -> None:
+    model = in_memory("llama")
+    cache = transformers.DynamicCache(config=model.config)
+    for layer in range(2):
+        cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), layer)
+    instrument(model)
+    with record() as trace:
+        model(torch.tensor([[5, 6]]), past_key_values=cache, attention_mask=torch.ones(1, 5))
+    for words, names in ((["a", "b"], ("-3", "-2", "-1", "a", "b")), ([*"vwxyz"], (*"vwxyz",)), (None, (*"01234",))):
+        assert group_calls(trace, words)[0].key_tokens == names
+
+
+@torch.no_grad()
 def test_one_softmax_over_two_sequences_names_both() -> None:
     text = {**SIZES, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 8, "layer_types": ["full_attention"] * 2}
     encoder = {"text_config": text, "vision_config": PICTURE, "mm_tokens_per_image": 4}

@@ -239,6 +239,27 @@ def test_a_product_with_other_weights_is_not_taken_over() -> None:
         check()
 
 
+def test_a_product_that_exceeds_the_memory_is_not_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("viz_core.hub.twins._MOST_STORED", 1000)
+    products, weights = Products(), [nn.Parameter(torch.randn(size, 2)) for size in (500, 2)]
+    with torch.inference_mode(), products:
+        for weight in weights:
+            F.linear(torch.randn(3, 2), weight, None)
+    assert [each.product.shape for [each] in products._stored.values()] == [(3, 2)]
+
+
+def test_a_pass_that_fails_leaves_no_products(monkeypatch: pytest.MonkeyPatch) -> None:
+    model, created = in_memory("bert"), list[Products]()
+    monkeypatch.setattr("viz_core.hub.first_pass.Products", lambda: created.append(Products()) or created[-1])
+    instrument(model)
+    model.encoder.layer[1].register_forward_hook(lambda *_: 1 // 0)
+    with record():
+        for _ in range(2):
+            with pytest.raises(ZeroDivisionError):
+                model(**inputs_of(model))
+        assert [len(each._stored) for each in created] == [0, 0]
+
+
 def interrupt(*_: Any) -> None:
     raise KeyboardInterrupt
 

@@ -42,6 +42,11 @@ def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: flo
     )
 
 
+def test_far_positions_are_as_exact_as_near_ones() -> None:
+    row, exact = sinusoidal_table(100_001, 8)[-1], torch.tensor([entry(100_000, c, 8) for c in range(8)])
+    torch.testing.assert_close(row, exact, atol=1e-7, rtol=0)
+
+
 @pytest.mark.parametrize("d", [1, 7, 8])
 def test_encoding_adds_the_rows_from_its_offset(d: int) -> None:
     encoding = PositionalEncoding(d, max_len=10)
