@@ -182,12 +182,6 @@ def chart(page: Page, name: str) -> Locator:
     raise AssertionError(f"{name} was not drawn within a minute of being seen")
 
 
-def scroll_to(place: Locator, drawn: Locator) -> None:
-    """Scroll to a place until what is drawn there for whoever is near is visible."""
-    if not any(_comes(place, drawn) for _ in range(60)):
-        raise AssertionError(f"{drawn} was not drawn within a minute of being near")
-
-
 def _comes(place: Locator, drawn: Locator) -> bool:
     """What comes above, meanwhile, may move it out of sight again."""
     place.scroll_into_view_if_needed()

@@ -95,10 +95,7 @@ SAME = (
         "transformer?t-text=I+am+lost.&t-search=beam+4&t-without=cross-3.2&head=cross.1.3&pin=q1&look=mode-links",
         "transformer.html#text=I+am+lost.&beam=4&off=cross.2.1&head=cross.1.3&pin=q1&look=mode-links",
     ),
-    (
-        "model-lab?ml-start=The+cat&ml-without=decoder-2",
-        "writer.html#text=The+cat&off=decoder-self.1",
-    ),
+    ("model-lab?ml-start=The+cat&ml-without=decoder-2", "writer.html#text=The+cat&off=decoder-self.1"),
     ("sinusoidal-encoding?se-d=64&se-base=100", "sinusoidal-encoding.html#d=3&base=0"),
 )
 OTHER = ("transformer?t-second=He+is+calm.", "sinusoidal-encoding?se-base=50000")

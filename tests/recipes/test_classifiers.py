@@ -26,13 +26,7 @@ from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
 from recipes.reliability import calibration_bins, expected_calibration_error, fit_familiarity
 from viz_core.models import ViT
-from viz_core.pretrained import (
-    CheckpointError,
-    ImageClassifier,
-    build_classification_model,
-    load,
-    load_classifier,
-)
+from viz_core.pretrained import CheckpointError, ImageClassifier, build_classification_model, load, load_classifier
 
 CPU = torch.device("cpu")
 NAME = "vit-fashion-mnist"

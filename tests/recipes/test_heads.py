@@ -12,11 +12,7 @@ import torch.nn.functional as F
 from safetensors.torch import load_file
 
 from recipes.__main__ import main
-from recipes.alignments import (
-    aligned_pairs,
-    alignment_error_rate,
-    measure_alignments,
-)
+from recipes.alignments import aligned_pairs, alignment_error_rate, measure_alignments
 from recipes.atom_maps import KINDS, interval, mark, score
 from recipes.head_importance import IMPORTANCE, MEANS, TranslatorSubject
 from recipes.head_table import table

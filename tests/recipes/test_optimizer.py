@@ -15,12 +15,7 @@ from torch import Tensor, nn
 from recipes.loop import fast_pass, smoothed_cross_entropy
 from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise, rounded_rows
 from recipes.sentence_pairs import Pair
-from recipes.spread import (
-    alignment_penalty,
-    guide_penalty,
-    spread_penalty,
-    token_penalty,
-)
+from recipes.spread import alignment_penalty, guide_penalty, spread_penalty, token_penalty
 from tests.recipes.conftest import CONFIG, SHORT, train
 from viz_core.models import EncoderDecoder, ViT
 from viz_core.pretrained import build_translation_model

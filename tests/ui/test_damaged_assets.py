@@ -71,10 +71,7 @@ def read_view_words(file: Path) -> None:
         assert components.view_words().keys() >= WANTED[file.stem].sections.keys()
 
 
-SAMPLES: dict[str, Any] = {
-    "sentences.json": samples.sentences,
-    "fashion-mnist-test.json": samples.shipped_pictures,
-}
+SAMPLES: dict[str, Any] = {"sentences.json": samples.sentences, "fashion-mnist-test.json": samples.shipped_pictures}
 """What reads a file, by its name."""
 
 

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from PIL import Image
 
 from tests.source_files import ROOT
+from ui.blocks.over_picture import over_picture_figure, signed_image, weights_image
 from ui.chapter.contents import all_chapters
 from ui.text.words import ENGLISH, load_words
 from ui.widgets.predictions import Board, read_prediction
@@ -45,6 +47,20 @@ def test_texts_are_readable_and_a_view_without_the_app_has_its_colours(mode: str
         colours[f"{name}Color"] for name in ("text", "background", "primary")
     ]
     assert ",".join(categories[:2]) in css
+
+
+def test_maps_over_a_picture_and_as_pictures_are_not_transposed() -> None:
+    maps = np.array([[0.0, 0.25, 0.25], [1.0, 1.0, 0.25]], dtype=np.float32)
+    labels = dict.fromkeys(("row", "column", "weight"), "")
+    figure = over_picture_figure(Image.new("L", (12, 8)), {"a": maps}, (1, 0), labels)
+    (heatmap,), (image,) = figure.data, figure.layout.images
+    np.testing.assert_array_equal(heatmap.z, maps)
+    assert (image.sizex, image.sizey, figure.layout.yaxis.autorange) == (3, 2, "reversed")
+    assert {(box.x0, box.x1, box.y0, box.y1) for box in figure.layout.shapes} == {(0.5, 1.5, 1.5, 2.5)}
+    picture = weights_image(maps, side=3)
+    assert [picture.getpixel(place) for place in ((0, 0), (0, 1))] == [(68, 1, 84), (253, 231, 37)]
+    picture = signed_image(np.array([[-2.0, 0.0, 1.0]], dtype=np.float32), limit=1.0, side=30)
+    assert [picture.getpixel((x, 5)) for x in (5, 15, 25)] == [(5, 48, 97), (247, 247, 247), (103, 0, 31)]
 
 
 WRITTEN = """How many?

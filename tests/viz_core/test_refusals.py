@@ -18,6 +18,7 @@ from viz_core import attention, models, positional
 from viz_core.attention.kernel_pooling import kernel_weights
 from viz_core.attention.linear import delta_rule, gated_decay, linear_attention
 from viz_core.attention.scores import batch_product, dot_scores, general_scores, scaled_dot_scores
+from viz_core.lab.scan_results import Alignment
 from viz_core.maps.alignments import alignment, warping_path
 from viz_core.maps.contacts import fit_contacts
 from viz_core.maps.fingerprints import measure_layer
@@ -278,6 +279,8 @@ MAPS: list[Refused] = [
     (lambda: attention_rollout([MAP[None], MAP[None, 1:, 1:]]), "of one n, got shapes"),
     (lambda: attention_rollout([MAP[None]], discard_ratio=-0.1), "discard_ratio: expected at least 0 and below 1"),
     (lambda: gradient_relevance([], []), "expected weights and gradients of one or more layers"),
+    (lambda: Alignment.of(5, [(0, 5)], [1]), "positions from 0 to 4"),
+    (lambda: Alignment.of(5, [(0, 2)], [1]), "keys of all pairs among [1], got 2"),
     (lambda: fit_contacts(proteins()[0], proteins()[1][:1], penalty=1.0), "each protein's features"),
 ]
 

@@ -3,13 +3,7 @@
 import pytest
 from playwright.sync_api import Page
 
-from tests.browser.attention_view.live_view import (
-    KEYS,
-    QUERIES,
-    START,
-    TEXT,
-    LiveView,
-)
+from tests.browser.attention_view.live_view import KEYS, QUERIES, START, TEXT, LiveView
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.runtime.assets import Provenance
 from viz_core.view.components import view_words

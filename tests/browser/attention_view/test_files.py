@@ -15,16 +15,7 @@ import pytest
 from PIL import Image
 from playwright.sync_api import Browser, Locator, Page, expect
 
-from tests.browser.attention_view.live_view import (
-    KEYS,
-    QUERIES,
-    START,
-    TEXT,
-    LiveView,
-    colour,
-    saved_npz,
-    weights_of,
-)
+from tests.browser.attention_view.live_view import KEYS, QUERIES, START, TEXT, LiveView, colour, saved_npz, weights_of
 from tests.viz_core.view.attention_groups import make_group
 from viz_core.view.components import view_words
 from viz_core.view.map_group import MapGroup

@@ -195,7 +195,7 @@ def test_a_path_is_that_of_plain_hooks(family: str, receiver: int | None, to: st
 
 
 @pytest.mark.parametrize("family", FAMILIES)
-def test_a_path_with_a_head_off(family: str) -> None:
+def test_a_path_with_a_head_off_and_in_half_precision(family: str) -> None:
     model, plain, clean, corrupted, stack = made(family)
     out = layers(plain)[0].out
     weight = out.weight.data if family == "gpt2" else out.weight.data.T
@@ -203,6 +203,9 @@ def test_a_path_with_a_head_off(family: str) -> None:
     with intervene({f"{stack}.0.self": off(2)}):
         found = path_patch(model, clean, corrupted, metric, (f"{stack}.0.self", 1), (f"{stack}.1.self", 0), "keys")
     torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, 1, 0, "keys"), atol=2e-5, rtol=1e-4)
+    model, plain, clean, corrupted, stack = made(family, torch.bfloat16)
+    found = path_patch(model, clean, corrupted, metric, (f"{stack}.0.self", 1), (f"{stack}.1.self", 0), "values")
+    torch.testing.assert_close(found, by_hooks(plain, clean, corrupted, 1, 0, "values"), atol=0.05, rtol=0.05)
 
 
 @torch.no_grad()

@@ -65,12 +65,9 @@ def in_training() -> None:
 
 
 def several_streams() -> Any:
-    config = transformers.Gemma3nTextConfig(
-        **{"vocab_size": 20, "vocab_size_per_layer_input": 20, "hidden_size": 16, "intermediate_size": 32},
-        **{"num_attention_heads": 2, "num_key_value_heads": 1, "head_dim": 8, "hidden_size_per_layer_input": 4},
-        **{"num_hidden_layers": 2, "num_kv_shared_layers": 0, "activation_sparsity_pattern": [0.0] * 2},
-        **{"laurel_rank": 4, "altup_num_inputs": 2},
-    )
+    sizes = {"vocab_size": 20, "vocab_size_per_layer_input": 20, "hidden_size": 16, "intermediate_size": 32}
+    sizes |= {"num_hidden_layers": 2, "num_kv_shared_layers": 0, "head_dim": 8, "hidden_size_per_layer_input": 4}
+    config = transformers.Gemma3nTextConfig(**sizes, activation_sparsity_pattern=[0.0] * 2, laurel_rank=4)
     return with_instruments(transformers.Gemma3nTextModel(config).eval())
 
 

@@ -8,18 +8,8 @@ from torch import Tensor
 
 from tests.viz_core.circuits.hooked import HEADS, WIDTH, first, hooks, layers, made, metric, seen, with_columns
 from tests.viz_core.hub.families import in_memory
-from viz_core.circuits import (
-    attribution_patch,
-    logit_attribution,
-    ov_circuit,
-    patch_sweep,
-    path_patch,
-    qk_circuit,
-    score_attribution,
-    sweep,
-)
+from viz_core.circuits import attribution_patch, patch_sweep, path_patch, sweep
 from viz_core.hub import instrument
-from viz_core.maps.score_products import score_products
 from viz_core.models import TransformerDecoder
 from viz_core.trace import intervene, knock_out, off, patch, record
 
@@ -210,18 +200,3 @@ def test_an_estimate_with_a_head_off_and_in_half_precision(family: str) -> None:
     model, plain, clean, corrupted, _ = made(family, torch.bfloat16)
     found = attribution_patch(model, clean, corrupted, metric, "mlp")
     torch.testing.assert_close(found.grid, estimates_by_hooks(plain, clean, corrupted, "mlp"), atol=0.1, rtol=0.1)
-
-
-def found(model: Any, inputs: dict[str, Tensor]) -> list[Tensor]:
-    with record(values=True, states=True) as trace, torch.no_grad():
-        model(**inputs)
-    site = trace.sites[-1]
-    parts = () if site.startswith("encoder") else logit_attribution(model, trace, 5, against=6)
-    score = score_attribution(model, trace, site, 1, 3, 1)
-    circuits = [circuit(model, site, 1) for circuit in (ov_circuit, qk_circuit)]
-    return [
-        *(part.value for part in parts),
-        score.terms,
-        *(circuit.left @ circuit.right for circuit in circuits),
-        torch.tensor(score_products(trace[site], 1, 3, 1).products),
-    ]

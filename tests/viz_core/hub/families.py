@@ -242,10 +242,6 @@ NO_DROPOUT = dict.fromkeys(
 )
 
 
-def stack_of(model: Any) -> str:
-    return "decoder" if type(model).__name__.endswith(("ForCausalLM", "LMHeadModel", "XGLMModel")) else "encoder"
-
-
 def in_memory(family: str, **options: Any) -> Any:
     """The same without dropout, so that training gives what evaluation gives."""
     return random_model(family, **{**NO_DROPOUT, **options})

@@ -13,8 +13,8 @@ import transformers
 from torch import Tensor, nn
 from torch.overrides import _get_current_function_mode
 
-from tests.viz_core.hub.families import CODER, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
-from viz_core.hub import coverage, instrument, restore
+from tests.viz_core.hub.families import CODER, PICTURE, SIZES, eager_twin, hooks, in_memory, inputs_of, maps_of
+from viz_core.hub import coverage, instrument, restore, verify
 from viz_core.hub.attention import attention_forward
 from viz_core.hub.custom_attention import add_hooks, remove_hooks
 from viz_core.trace import load_trace, name_site, record, save_trace
@@ -165,6 +165,21 @@ def test_a_pooling_head_outside_the_lists_of_layers_has_a_map(dtype: torch.dtype
     assert float((weights - expected).abs().max()) < most
     assert torch.equal(trace["encoder.head.cross"].key_mask, real)
     assert not weights[1, :, :, 9:].any()
+
+
+def test_the_last_cross_attention_of_sam_has_a_map() -> None:
+    vision = {**PICTURE, "num_hidden_layers": 1, "mlp_dim": 48, "output_channels": 16, "num_pos_feats": 8}
+    vision |= {"window_size": 0, "global_attn_indexes": [0]}
+    prompt = {"hidden_size": 16, "image_size": 16, "patch_size": 4, "mask_input_channels": 4}
+    decoder = {"hidden_size": 16, "mlp_dim": 32, "num_hidden_layers": 1, "num_attention_heads": 2}
+    decoder["iou_head_hidden_dim"] = 16
+    config = transformers.SamConfig(vision_config=vision, prompt_encoder_config=prompt, mask_decoder_config=decoder)
+    model, point = drawn(lambda: transformers.SamModel(config)), torch.tensor([[[[3.0, 4.0]]]])
+    report = verify(model, pixel_values=torch.randn(1, 3, 16, 16), input_points=point)
+    assert report.output_error == 0
+    assert report.map_errors["encoder.final_attn_token_to_image.cross"] < 1e-6
+    assert report.map_errors["encoder.0.cross_attn_image_to_token.cross"] < 1e-6
+    assert max(report.value_errors.values()) < 1e-5
 
 
 class Blocks(nn.Module):

@@ -14,16 +14,7 @@ from tests.viz_core.hub.test_families import difference
 from viz_core.hub import coverage, instrument, verify
 from viz_core.maps.contributions import contribution_sum
 from viz_core.maps.score_products import score_products
-from viz_core.trace import (
-    gate,
-    head_outputs,
-    intervene,
-    load_trace,
-    off,
-    record,
-    save_trace,
-    uniform,
-)
+from viz_core.trace import gate, head_outputs, intervene, load_trace, off, record, save_trace, uniform
 from viz_core.trace.points import SampledPoints
 from viz_core.view import view
 from viz_core.view.requests import read_request

@@ -87,6 +87,19 @@ def test_only_the_first_pass_is_run_twice() -> None:
     assert trace.verification is not None
 
 
+@pytest.mark.parametrize("family", ["t5", "vit", "gpt-oss"])
+@pytest.mark.parametrize(("dtype", "implementation"), [(torch.float16, "sdpa"), (torch.bfloat16, "eager")])
+def test_rounding_is_no_alarm(family: str, dtype: torch.dtype, implementation: str) -> None:
+    model = in_memory(family).to(dtype)
+    if model._supports_sdpa:
+        model.set_attn_implementation(implementation)
+    inputs = {name: x.to(dtype) if x.is_floating_point() else x for name, x in inputs_of(model).items()}
+    instrument(model)
+    with torch.no_grad(), record() as trace:
+        model(**inputs)
+    assert output_error(trace) < 1
+
+
 def test_passes_that_say_nothing_leave_the_check_to_the_next() -> None:
     model = in_memory("bert", hidden_dropout_prob=0.5)
     instrument(model)

@@ -101,28 +101,14 @@ def test_what_a_decoder_goes_on_with_does_not_hide_what_both_read(tiny_model: Ti
     assert compare_heads(short, model.run("The dog sat"))[0].apart == "tokens"
 
 
-def run_of(layers: list[torch.Tensor], grid: tuple[int, int] = (1, 1), num_special: int = 1) -> Any:
-    """A classification, as far as its maps go."""
-    calls = [Mock(weights=Mock(return_value=layer[None])) for layer in layers]
-    return Mock(spec=Classification, trace=calls, grid=grid, num_special=num_special)
-
-
-def model_with(patch_size: tuple[int, int]) -> Any:
-    return Mock(spec=PictureModel, patch_size=patch_size)
-
-
-ANY = model_with((1, 1))
-
-
-def random_layers(layers: int, heads: int, n: int) -> list[torch.Tensor]:
-    return [torch.randn(heads, n, n).softmax(dim=-1) for _ in range(layers)]
-
-
 @pytest.mark.parametrize("fuse", ["mean", "max", "min"])
 @pytest.mark.parametrize("discard", [0.0, 0.4])
 def test_a_tokens_maps_are_rows_of_the_matrices(fuse: str, discard: float) -> None:
-    layers = random_layers(3, 4, 7)
-    found = token_in_layer(ANY, run_of(layers), 5, 1, fuse, discard)  # type: ignore[arg-type]
+    layers = [torch.randn(4, 7, 7).softmax(dim=-1) for _ in range(3)]
+    calls = [Mock(weights=Mock(return_value=layer[None])) for layer in layers]
+    run: Any = Mock(spec=Classification, trace=calls, grid=(1, 1), num_special=1)
+    model: Any = Mock(spec=PictureModel, patch_size=(1, 1))
+    found = token_in_layer(model, run, 5, 1, fuse, discard)  # type: ignore[arg-type]
     whole = attention_rollout(layers, fuse, discard)  # type: ignore[arg-type]
     assert torch.equal(found.rollout, whole[5])
     by_hand = {"mean": layers[1].mean(0), "max": layers[1].amax(0), "min": layers[1].amin(0)}[fuse]

@@ -1,6 +1,7 @@
 """A scan against a plain loop over recorded runs, padded, in half precision, without a causal mask and interrupted."""
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from tests.viz_core.hub.conftest import TinyModel
 from tests.viz_core.hub.families import drawn, save_tokenizer
 from viz_core.hub import HubModel, HubRun, Token, load_hub
 from viz_core.lab.heads_off import without_heads
-from viz_core.lab.scan import _line, read_heads, scan
+from viz_core.lab.scan import _line, read_heads, read_repeats, scan
 from viz_core.lab.scan_results import PERCENTILES, Line, Scan
 from viz_core.maps.measures import attention_entropy
 from viz_core.maps.register import COLUMNS, ROLES, RoleTargets, role_masses
@@ -115,6 +116,14 @@ def test_very_sharp_heads_do_not_narrow_what_is_visible() -> None:
     kind = found.kinds["encoder-self"]
     run = model.run(held_out()[0].english, max_new_tokens=4)
     np.testing.assert_allclose(kind.summary("separator").chance, 1 / len(run.tokens), atol=1e-6)
+
+
+@pytest.mark.parametrize(("size", "sequences"), [(4, 0), (5, 16)])  # four special tokens, and a word
+def test_induction_is_measured_where_there_are_words_for_it(size: int, sequences: int, tiny_model: TinyModel) -> None:
+    model = tiny_model("gpt2")
+    model = replace(model, card=replace(model.card, vocabulary_size=size))
+    assert len(read_repeats(model)) == sequences
+    assert ("induction" in scan(model, TEXTS[:1]).kinds["decoder-self"].values) == bool(sequences)
 
 
 def test_worth_is_what_switching_a_head_off_costs() -> None:

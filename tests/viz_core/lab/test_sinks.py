@@ -17,6 +17,7 @@ from viz_core.lab.scan import scan
 from viz_core.lab.scan_results import STRONGEST, Alignment
 from viz_core.lab.sinks import hidden_tokens, picture_rows, sinks_of, windowed
 from viz_core.maps.contributions import contribution_norms
+from viz_core.maps.head_measure import Measure
 from viz_core.trace import intervene, pattern, record
 
 Load = Callable[[str], HubModel]
@@ -154,6 +155,28 @@ def test_a_corner_is_a_sink_only_where_it_adds_little(tiny_model: Load) -> None:
 
 
 TEXTS = ["A cat sat on the mat.", "No.", "He is calm, they said."]
+
+
+@pytest.mark.usefixtures("few_repeats")
+def test_targets_and_measures_of_ones_own(tiny_model: TinyModel) -> None:
+    def after(maps: Any, text: str) -> torch.Tensor | None:
+        return None if text == TEXTS[1] else torch.ones((len(maps.text_keys),) * 2).tril(1).triu(1)
+
+    model, sums = tiny_model("bert"), lambda block: block.weights.amax(-1).sum(-1)
+    own = Measure("largest", "share", 9, lambda _: True, lambda _: 1.0, sums=sums)
+    (kind,) = scan(model, TEXTS, batch=3, targets={"after": after}, measures=[own, "next"]).kinds.values()
+    assert list(kind.measured) == ["next", "after", "largest"]
+    np.testing.assert_array_equal(kind.measured["after"][::2], kind.measured["next"][::2])
+    assert np.isnan(kind.values["after"][1]).all()
+    weights = torch.cat([call.weights()[0] for call in model.run(TEXTS[0]).trace])
+    np.testing.assert_allclose(kind.values["largest"][0], weights.amax(dim=-1).mean(dim=-1), atol=1e-6)
+    for options, message in (
+        ({"measures": ["sharpness"]}, "expected a Measure or one of .*entropy.*, got 'sharpness'"),
+        ({"targets": {"previous": after}}, "names of your own, got 'previous', which is registered"),
+        ({"targets": {"a": lambda *_: torch.ones(2, 2)}}, r"expected a mask of \(\d+, \d+\) from 'a'"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            scan(model, TEXTS, **options)
 
 
 @pytest.mark.usefixtures("few_repeats")

@@ -7,10 +7,10 @@ import torch
 from einops import rearrange
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from torch import Tensor
+from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
-from viz_core.attention import MultiHeadAttention
+from viz_core.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
 from viz_core.lessons.architectures import (
     ARCHITECTURES,
     Convolution,
@@ -33,7 +33,7 @@ from viz_core.lessons.multi_head import (
     walk_residual,
 )
 from viz_core.lessons.vision_transformer import patchify, unpatchify
-from viz_core.models.vit import ViT
+from viz_core.models import PatchEmbedding, TransformerEncoderBlock, ViT
 from viz_core.pretrained import Translator, build_translation_model
 
 SIZES = {"embed_size": 12, "num_hiddens": 12, "num_layers": 2, "dropout": 0.0}
@@ -106,6 +106,19 @@ def test_the_book_s_shapes_and_every_entry_by_loop() -> None:
             torch.testing.assert_close(steps.attended[b, h], weights @ v, atol=1e-5, rtol=0)
             torch.testing.assert_close(steps.concatenated[b, :, own], weights @ v, atol=1e-5, rtol=0)
     torch.testing.assert_close(torch.softmax(steps.scores, -1), steps.weights, atol=1e-6, rtol=0)
+
+
+@pytest.mark.parametrize(
+    ("layer", "inputs", "shape"),
+    [
+        (TransformerEncoderBlock(24, 48, 8, 0.5), [(2, 100, 24)], (2, 100, 24)),
+        (PatchEmbedding(96, 16, 512), [(4, 3, 96, 96)], (4, 36, 512)),
+        (AdditiveAttention(20, 2, 8), [(2, 1, 20), (2, 10, 2), (2, 10, 4)], (2, 1, 4)),
+        (DotProductAttention(), [(2, 1, 2), (2, 10, 2), (2, 10, 4)], (2, 1, 4)),
+    ],
+)
+def test_shapes_are_the_book_s(layer: nn.Module, inputs: list[tuple[int, ...]], shape: tuple[int, ...]) -> None:
+    assert layer(*map(torch.ones, inputs)).shape == shape
 
 
 def test_by_hand() -> None:

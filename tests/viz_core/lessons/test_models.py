@@ -25,8 +25,17 @@ from viz_core.lessons.linear_attention import (
     draw_stream,
     head_cost,
 )
+from viz_core.lessons.scoring_functions.score_contest import last_layer_input, word_scores
 from viz_core.lessons.transformer import layers as claims
-from viz_core.lessons.transformer.decoding import BEAM, SAMPLE_ID, BeamTree, beam_tree, sample, through_the_layers
+from viz_core.lessons.transformer.decoding import (
+    BEAM,
+    SAMPLE_ID,
+    BeamTree,
+    beam_tree,
+    sample,
+    split_of_the_logits,
+    through_the_layers,
+)
 from viz_core.maps.fingerprints import row_sum_error
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
@@ -41,6 +50,26 @@ SENTENCE = "The dog is in the house."
 @pytest.fixture(scope="module")
 def translation(translator: Translator) -> Translation:
     return translator.translate(SENTENCE, max_new_tokens=8)
+
+
+def test_scores_of_words_are_those_of_the_last_layer(translator: Translator, translation: Translation) -> None:
+    encoder, site = translator.model.encoder, f"encoder.{len(translator.model.encoder.blocks) - 1}.self"
+    embedded = encoder.embed(torch.tensor([translation.source_ids]))[0]
+    scores = word_scores(encoder.blocks[-1].attention, last_layer_input(encoder, embedded), head=1)
+    rows = torch.stack([scores.weights(query) for query in range(len(embedded))])
+    torch.testing.assert_close(rows, translation.trace[site].weights(head=1)[0], atol=1e-5, rtol=0)
+
+
+def test_a_rival_is_the_most_likely_other_token(translator: Translator, translation: Translation) -> None:
+    found = split_of_the_logits(translator, translation)
+    source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
+    logits = translator.model(source, target, lengths)[0]
+    logits[:, [translator.special.pad, translator.special.bos]] = -torch.inf
+    for step, token in enumerate(translation.target_ids):
+        own, logits[step, token] = float(logits[step, token]), -torch.inf
+        assert found.rivals[step] == translator.readable_tokens([int(logits[step].argmax())])[0]
+        assert found.differences[step] == pytest.approx(own - float(logits[step].max()), abs=1e-5)
+    np.testing.assert_allclose(found.parts.sum(axis=0), found.differences, atol=1e-4)
 
 
 def remove_causal_mask(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """Sinusoidal tables, the relative projection step by step, and position schemes, against loops."""
 
 import math
+from itertools import product
 
 import pytest
 import torch
@@ -8,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from viz_core.lessons.position_embeddings.order import SharedLayer, offset_spread, order_changes
-from viz_core.lessons.position_embeddings.scheme_parts import rotary_products, rotary_shift_residual
+from viz_core.lessons.position_embeddings.scheme_parts import layer_terms, rotary_products, rotary_shift_residual
 from viz_core.lessons.relative_projection import (
     composition_residual,
     projection_residual,
@@ -123,6 +124,15 @@ def test_an_offset_has_one_score_where_positions_count_by_offset_alone(scheme: S
     s = SharedLayer(torch.randn(9, 32), SchemeSizes(9, 32, 2, 1, 9)).one_word()
     spread = offset_spread(s.scores(scheme))
     assert spread > 0.1 if scheme.depends_on == "position" else spread < 1e-5  # a grid of one row is a line
+
+
+def test_grid_terms_add_up_to_what_the_layer_adds() -> None:
+    layer = SharedLayer(torch.randn(6, 32), SchemeSizes(6, 32, 2, 2, 3))
+    for head, row, column in product(range(2), range(2), range(3)):
+        terms, added = layer_terms(layer, row, column, head)
+        torch.testing.assert_close(terms.total, added, atol=1e-5, rtol=0)
+        assert (terms.row_offsets[1, 2], terms.column_offsets[1, 2]) == (1 - row, 2 - column)
+        assert (terms.row_term == terms.row_term[:, :1]).all()
 
 
 def doubles(*shape: int, seed: int = 0) -> torch.Tensor:

@@ -18,14 +18,10 @@ from viz_core.maps.contributions import (
     contribution_sum,
     contribution_vectors,
 )
-from viz_core.models import BlockOptions, TransformerEncoder
+from viz_core.models import BlockOptions, Seq2SeqAttentionDecoder, TransformerEncoder
 from viz_core.models.anatomy import output_projection
-from viz_core.trace import AttentionCall, Trace, intervene, load_trace, record, save_trace
-
-
-def shares_of(call: AttentionCall, W_o: nn.Linear) -> torch.Tensor:
-    norms = contribution_norms(call, W_o)
-    return norms / norms.sum(dim=-1, keepdim=True)
+from viz_core.trace import AttentionCall, Trace, gate, intervene, load_trace, record, save_trace
+from viz_core.trace.record import recording_values
 
 
 def encoder_and_trace(**options: Any) -> tuple[TransformerEncoder, Trace]:
@@ -40,7 +36,8 @@ def test_every_map_tile_and_thumbnail_is_one_of_shares() -> None:
     found = contribution_shares(trace, encoder)
     assert found.sites == trace.sites
     for call in trace:
-        expected = shares_of(call, encoder.blocks[call.layer].attention.W_o)
+        norms = contribution_norms(call, encoder.blocks[call.layer].attention.W_o)
+        expected = norms / norms.sum(dim=-1, keepdim=True)
         shares = found[call.site]
         torch.testing.assert_close(shares.weights(), expected, atol=1e-6, rtol=1e-5)
         torch.testing.assert_close(shares.weights().sum(dim=-1), torch.ones(2, 4, 9))
@@ -48,6 +45,17 @@ def test_every_map_tile_and_thumbnail_is_one_of_shares() -> None:
         torch.testing.assert_close(tile, expected[:, 2, 1:4, 3:8], atol=1e-6, rtol=1e-5)
         assert torch.equal(shares.overview(64), shares.weights())
         assert float((expected - call.weights()).abs().max()) > 1e-2, "shares that are weights would prove nothing"
+
+
+def test_a_padded_word_adds_nothing_to_additive_attention() -> None:
+    """Bahdanau's c_t = sum_j a_tj h_j: a word's share is that of a_tj |h_j|."""
+    model, states = Seq2SeqAttentionDecoder(11, 6, 8, 2), torch.randn(1, 5, 8)
+    with recording_values(), record() as trace, torch.no_grad():
+        model(torch.tensor([[1, 4, 2]]), model.init_state((states, torch.randn(2, 1, 8)), torch.tensor([4])))
+    added = trace["decoder.0.cross"].weights() * states.norm(dim=-1)
+    found = contribution_shares(trace, model)["decoder.0.cross"].weights()
+    torch.testing.assert_close(found, added / added.sum(dim=-1, keepdim=True))
+    assert not found[..., 4].any()
 
 
 def test_lengths_of_all_heads_and_layers_are_on_one_scale() -> None:
@@ -161,8 +169,9 @@ def ran(family: str, sizes: dict[str, Any], edits: dict[str, Any] | None = None)
 
 
 @pytest.mark.parametrize("family", GATED)
-def test_a_gate_is_part_of_every_contribution(family: str, tmp_path: Path) -> None:
-    model, call, output = ran(family, GATED[family])
+@pytest.mark.parametrize("edits", [{}, {"decoder.0.self": gate([1, 2], torch.tensor([0.0, 1.5]))}])
+def test_a_gate_is_part_of_every_contribution(family: str, edits: dict[str, Any], tmp_path: Path) -> None:
+    model, call, output = ran(family, GATED[family], edits)
     W_o = output_projection(model, call.site)
     assert call.source.gate is not None
     torch.testing.assert_close(contribution_sum(call, W_o), output, atol=1e-5, rtol=0)

@@ -104,9 +104,9 @@ def test_a_pickle_is_refused_and_never_run(folder: Path) -> None:
     mark = folder / "executed"
     path = folder / NAME / "model.safetensors"
     edit_config(folder, sha256=None)
-    for content in (pickle.dumps(Trap(mark)), pickle.dumps({"weight": 1})):
+    for content in (pickle.dumps(Trap(mark)), pickle.dumps({"weight": 1}), b"", path.read_bytes()[:-1]):
         path.write_bytes(content)
-        with pytest.raises(CheckpointError, match="model.safetensors cannot be read"):
+        with pytest.raises(CheckpointError, match="model.safetensors cannot be read, it may be cut short"):
             load(NAME, device="cpu", folder=folder)
     torch.save({"trap": Trap(mark)}, path)
     with pytest.raises(CheckpointError, match="model.safetensors cannot be read"):
@@ -166,6 +166,7 @@ SPOILED: list[tuple[Callable[[Path], object], str]] = [
         reweighted(lambda tensors: tensors.update({"decoder.dense.weight": tensors.pop("decoder.dense.bias")})),
         r"missing \['decoder.dense.bias'\], unknown \['decoder.dense.weight'\]",
     ),
+    (written("model.safetensors", b""), r"its SHA-256 differs\): it may be cut short or altered. Fetch it again"),
     *((written("config.json", each), "config.json of model 'tiny-en-fr' cannot be read") for each in CONFIGS),
     *((resized(**each), "config.json does not describe this architecture") for each in WRONG_SIZES),
     (lambda folder: edit_config(folder, model=[]), "does not describe a known architecture, got None"),

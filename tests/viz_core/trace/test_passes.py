@@ -12,17 +12,7 @@ from torch import Tensor, nn
 from tests.viz_core.hub.families import in_memory
 from viz_core.hub import coverage, instrument, restore
 from viz_core.maps.fingerprints import measure_layer
-from viz_core.trace import (
-    intervene,
-    knock_out,
-    load_trace,
-    off,
-    record,
-    save_trace,
-    sharpen,
-    window,
-    zero,
-)
+from viz_core.trace import intervene, knock_out, load_trace, off, record, save_trace, sharpen, window, zero
 
 LAYERS, HEADS, WIDTH = 12, 4, 4
 SITES = tuple(f"encoder.{i}.self" for i in range(LAYERS))

@@ -42,6 +42,14 @@ def test_each_call_is_recorded_by_the_innermost_block_alone() -> None:
     assert outer.sites == ("before", "after")
 
 
+def test_nothing_recorded_keeps_a_graph_alive() -> None:
+    queries, keys, values = (each.requires_grad_() for each in tensors())
+    with record() as trace:
+        attend(queries, keys, values, bias=random_bias(B, 1, Q, K).requires_grad_())
+        record_weights(random_bias(B, 1, Q, K).requires_grad_().softmax(dim=-1))
+    assert not any(each.requires_grad for call in trace for each in (*call.source.tensors(), call.weights()))
+
+
 def test_a_storage_counts_once_however_often_it_is_met() -> None:
     queries, keys, values = tensors()
     mask = random_mask(B, 1, Q, K)

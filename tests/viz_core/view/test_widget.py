@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import nbformat
+import numpy as np
 import pytest
 import torch
 from nbclient import NotebookClient
@@ -143,6 +144,11 @@ def test_a_widget_is_no_heavier_than_it_must_be(outputs: list[dict[str, str]]) -
     assert len(str(widget)) < 1000
     assert len(pictures["text/html"]) < 40_000
     assert pictures["text/plain"] == "AttentionWidget(decoder.0.cross, head 0, one of 6)"
+    group, (_, encoded) = make_group(5, 7), re.findall(r'base64,([^"]+)"', pictures["text/html"])
+    grid = np.asarray(Image.open(io.BytesIO(base64.b64decode(encoded))))
+    cells = grid[:: grid.shape[0] // (len(group.calls) * 7 - 2)].T[:: grid.shape[0] // (len(group.calls) * 7 - 2)].T
+    for head, thumbnail in enumerate(group.picture(0).thumbnails[:2]):
+        np.testing.assert_array_equal(cells[:5, 9 * head : 9 * head + 7], 255 - thumbnail.numpy())
 
 
 SHOW = """
@@ -171,27 +177,17 @@ def test_without_the_extra_it_is_a_frame() -> None:
     assert done.stdout.split() == ["AttentionView", "<iframe", "srcdoc="], done.stderr[-500:]
 
 
-def assert_drawn(encoded: str) -> None:
-    low, high = Image.open(io.BytesIO(base64.b64decode(encoded))).convert("L").getextrema()
-    assert low < high, "an empty picture"
-
-
-def saved_notebook(folder: Path) -> NotebookNode:
-    AttentionView([make_group(5, 7)]).save(folder / "maps.ipynb")
-    return nbformat.read(folder / "maps.ipynb", as_version=4)
-
-
 @pytest.mark.parametrize("form", ["widget", "saved"])
 def test_a_viewer_like_githubs_has_the_picture(form: str, tmp_path: Path) -> None:
     """It shows stored outputs: HTML without frames, scripts and handlers, or else a picture; no script runs."""
-    book = executed(SHOW) if form == "widget" else saved_notebook(tmp_path)
+    AttentionView([make_group(5, 7)]).save(tmp_path / "maps.ipynb")
+    book = executed(SHOW) if form == "widget" else nbformat.read(tmp_path / "maps.ipynb", as_version=4)
     nbformat.validate(book)
     (first, *others) = book.cells[-1].outputs
     assert {kind for each in others for kind in each.data} <= {"application/vnd.jupyter.widget-view+json", "text/plain"}
     page = re.sub(r"<(iframe|script|style)\b.*?</\1>|\son\w+=\"[^\"]*\"", "", first.data["text/html"], flags=re.DOTALL)
     pictures = re.findall(r'<img alt="[^"]+" [^>]*src="data:image/png;base64,([^"]+)">', page)
     assert len(pictures) == 2
-    for each in (*pictures, first.data["image/png"]):
-        assert_drawn(each)
-    heights = [Image.open(io.BytesIO(base64.b64decode(each))).height for each in (*pictures, first.data["image/png"])]
-    assert heights[2] == sum(heights[:2]), "one picture has the open map and every head"
+    shown = [Image.open(io.BytesIO(base64.b64decode(each))) for each in (*pictures, first.data["image/png"])]
+    assert all(low < high for low, high in (each.convert("L").getextrema() for each in shown)), "an empty picture"
+    assert shown[2].height == sum(each.height for each in shown[:2]), "one picture has the open map and every head"
