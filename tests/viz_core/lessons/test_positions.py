@@ -135,14 +135,10 @@ def test_grid_terms_add_up_to_what_the_layer_adds() -> None:
         assert (terms.row_term == terms.row_term[:, :1]).all()
 
 
-def doubles(*shape: int, seed: int = 0) -> torch.Tensor:
-    return torch.randn(*shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
-
-
 @settings(max_examples=30)
 @given(d=st.sampled_from([2, 4, 16, 64]), base=st.sampled_from([2.0, 100.0, 10000.0]), seed=st.integers(0, 999))
 def test_products_know_only_offsets(d: int, base: float, seed: int) -> None:
-    q, k = doubles(2, d, seed=seed)
+    q, k = torch.randn(2, d, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
     offsets = torch.arange(-50, 51)
     assert rotary_shift_residual(q, k, offsets, base) < 1e-9
     one = rotary_products(q, k, torch.tensor([5]), base, start=3.0).item()

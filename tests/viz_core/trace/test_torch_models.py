@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from viz_core.trace import Trace, head_outputs, record
+from viz_core.trace import Trace, head_outputs, intervene, mean, mean_outputs, patch, record
 
 D, HEADS = 16, 4
 
@@ -286,6 +286,21 @@ def _through(model: nn.ModuleDict, X: Tensor, *others: Tensor) -> Tensor:
     for layer in model["layers"]:
         X = X + layer(X, *others)
     return X
+
+
+@torch.no_grad()
+def test_means_and_patches_of_outputs() -> None:
+    model, (X, Y), found = encoder().eval(), torch.randn(2, 1, 5, D), list[Tensor]()
+    with record(values=True, torch_calls=model) as clean:
+        model(X)
+    call, own = clean["encoder.1.self"], model.layers[1].self_attn
+    own.register_forward_hook(lambda _layer, _inputs, output: found.append(output[0]))
+    for edit in (mean(None, mean_outputs(call)), patch(None, call, "output")):
+        with intervene({call.site: edit}, torch_calls=model):
+            model(Y)
+    outputs = head_outputs(call)
+    for written, heads in zip(found, (outputs.mean(dim=2, keepdim=True).expand_as(outputs), outputs), strict=True):
+        torch.testing.assert_close(written, own.out_proj(heads.transpose(1, 2).flatten(2)), atol=1e-5, rtol=1e-4)
 
 
 class BiasedAttention(nn.Module):
