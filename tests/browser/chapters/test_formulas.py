@@ -1,5 +1,6 @@
 """Journeys through chapters of formulas and pictures, whose values that are pointed at are checked."""
 
+import math
 import re
 
 import numpy as np
@@ -54,6 +55,26 @@ def test_step_the_offset_change_the_number_type_and_read_the_new_numbers(page: P
     residual = float(projection_residual(12, 32, torch.arange(1000), dtype=torch.bfloat16).max())
     expect(claimed_residual(page)).to_have_text(localised(f"{residual:.2g}", "en"))
     expect(page).to_have_url(re.compile("rp-type=bfloat16"))
+
+
+INKED = """(canvas, points) => points.map(([x, y]) => {
+  const ratio = devicePixelRatio;
+  return canvas.getContext("2d").getImageData(Math.round(x * ratio), Math.round(y * ratio), 1, 1).data[3];
+})"""
+
+
+def test_a_row_of_the_table_sets_its_clocks(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/sinusoidal-encoding")
+    stage = page.locator(".heatmap .stage[data-area]")
+    stage.focus()
+    left, top, right, _ = map(float, (stage.get_attribute("data-area") or "").split())
+    for row in range(3):
+        stage.press("ArrowDown")  # the first press points at row 0
+        for pair in (0, 1, 15):
+            x, y, angle = left + (right - left) * (2 * pair + 1) / 32, top - 17, row * 10_000 ** (-2 * pair / 32)
+            ends = [[x + side * 6 * math.sin(angle), y - side * 6 * math.cos(angle)] for side in (1, -1)]
+            hand, opposite = stage.locator("canvas[data-part=marks]").evaluate(INKED, ends)
+            assert hand > 100 > opposite
 
 
 CLOSER = "pe-section=One+scheme%2C+closer"
