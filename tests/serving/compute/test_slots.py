@@ -14,10 +14,11 @@ from serving.compute.slots import (
     OutOfTimeError,
     OwnBusyError,
     Slots,
+    client_in_slot,
     in_slot,
     timer_in_slot,
 )
-from serving.compute.turns import Client
+from serving.compute.turns import NOBODY, Client
 from viz_core.runtime.hooks import CpuTimeError, may_end
 
 TIMEOUT = 60.0  # a deadlock fails the test, and does not hang it
@@ -85,10 +86,10 @@ def build(clock: Clock, notes: Notes) -> Iterator[Callable[..., Slots]]:
         assert one.close(TIMEOUT)
 
 
-def occupy(slots: Slots, value: object = None) -> tuple[Job, Latch]:
+def occupy(slots: Slots, value: object = None, client: Client = NOBODY) -> tuple[Job, Latch]:
     """Work that holds a slot until it is let go."""
     gate = Latch(value)
-    job = slots.submit("gate", gate)
+    job = slots.submit("gate", gate, client=client)
     assert gate.begun.wait(TIMEOUT)
     return job, gate
 
@@ -170,6 +171,39 @@ def test_first_come_first_served_and_everyone_knows_their_place(
     assert order == [0, 1, 2, 3]
     assert [job.place for job in jobs] == [0, 0, 0, 0]
     assert {("worked", "gate", 2.0, "done"), ("waited", "next", 2.0)} <= set(notes.events)
+
+
+def test_newcomers_come_before_other_windows_and_short_kinds_before_long(
+    build: Callable[..., Slots], clock: Clock
+) -> None:
+    slots = build(queue=20)
+    over(slots.submit("long", lambda: setattr(clock, "now", clock.now + 9)))
+    old, window, *new = Client("crowd", 0), Client("crowd", 1), Client("new", 0), Client("new", 1), Client("other")
+    running, gate = occupy(slots, client=old)
+    order: list[tuple[str, Client]] = []
+    waiting = [("short", old), ("long", window), ("short", window), *(("short", client) for client in new)]
+    jobs = [
+        slots.submit(kind, lambda kind=kind: order.append((kind, client_in_slot())), client=client)
+        for kind, client in waiting
+    ]
+    clock.now += 2
+    assert [job.place for job in jobs] == [6, 5, 4, 1, 3, 2]
+    gate.go.set()
+    for job in (running, *jobs):
+        over(job)
+    assert order == [waiting[at] for at in (3, 5, 4, 2, 1, 0)]
+
+
+def test_closing_lets_the_running_finish_and_sends_the_waiting_away(build: Callable[..., Slots]) -> None:
+    slots = build()
+    running, gate = occupy(slots, "finished")
+    waiting = slots.submit("next", lambda: "never")
+    assert slots.close(0) is False
+    with pytest.raises(BusyError):
+        over(waiting)
+    gate.go.set()
+    assert slots.close(TIMEOUT) is True
+    assert over(running) == "finished"
 
 
 def test_one_address_never_has_all_slots_nor_all_places(build: Callable[..., Slots], notes: Notes) -> None:

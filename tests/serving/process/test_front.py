@@ -48,7 +48,7 @@ def test_a_browser_stays_with_its_process_and_each_is_checked(monkeypatch: pytes
         "server pages-0 127.0.0.1:4001 cookie 0",
         "server pages-1 127.0.0.1:4002 cookie 1",
     ]
-    assert "option httpchk GET /healthz" in made
+    assert {"option httpchk GET /healthz", "balance leastconn", "option redispatch 1", "timeout tunnel 1h"} <= {*made}
 
 
 @pytest.mark.parametrize(
@@ -262,12 +262,13 @@ def test_a_server_that_stops_finishes_what_it_has_begun(stopped: list[int]) -> N
             await until(lambda: operations.ready)
             job = slots.submit("work", work)
             assert begun.wait(TIMEOUT)
+            waiting = slots.submit("next", lambda: "served")
             os.kill(os.getpid(), signal.SIGTERM)
             await until(lambda: not operations.ready)
             assert stopped == []
             go.set()
             await until(lambda: bool(stopped))
-            assert job.result() == "finished"
+            assert (job.result(), waiting.result()) == ("finished", "served")
 
     asyncio.run(run())
     assert stopped == [signal.SIGTERM]
@@ -277,7 +278,7 @@ def test_a_server_that_stops_finishes_what_it_has_begun(stopped: list[int]) -> N
 
 @pytest.mark.attack("disorder")
 def test_a_second_signal_stops_at_once(stopped: list[int]) -> None:
-    operations, slots, _ = server(stop_seconds=0.05)
+    operations, slots, _ = server(stop_seconds=2 * TIMEOUT)
     go = threading.Event()
 
     async def run() -> None:
@@ -287,11 +288,9 @@ def test_a_second_signal_stops_at_once(stopped: list[int]) -> None:
             await until(lambda: not operations.ready)
             os.kill(os.getpid(), signal.SIGTERM)
             await until(lambda: bool(stopped))
+            go.set()
 
-    try:
-        asyncio.run(run())
-    finally:
-        go.set()
+    asyncio.run(run())
 
 
 def answer(url: str) -> tuple[int, str]:
