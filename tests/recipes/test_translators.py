@@ -18,15 +18,7 @@ from torch import Tensor
 from recipes.copying import Case, copying_cases, reserved
 from recipes.loop import RunOptions
 from recipes.pair_augmentation import Variations
-from recipes.sentence_pairs import (
-    Example,
-    Pair,
-    Split,
-    collate,
-    plan_batches,
-    train_tokenizer,
-    translate_all,
-)
+from recipes.sentence_pairs import Example, Pair, Split, collate, plan_batches, train_tokenizer, translate_all
 from recipes.translation import TranslationConfig, TranslationState
 from recipes.translators import LENGTH_EDGES, TranslatorSpec, export_translator
 from viz_core.models import EncoderDecoder
