@@ -187,21 +187,6 @@ def test_the_embeds_of_the_documentation_are_ready(alone: Page, site: str, site_
     host.unlink()
 
 
-def test_every_page_names_card_data_and_licence_of_its_models(site_folder: Path) -> None:
-    folder = site_folder / SUB_PATH
-    named: dict[str, tuple[str, ...]] = dict.fromkeys(("transformer", "walk", "writer"), ("Tatoeba", "CC BY 2.0"))
-    named |= {"vision-transformer": ("Fashion-MNIST", "MIT", "CIFAR-10"), "sinusoidal-encoding": ()}
-    for language in LANGUAGES:
-        for name, expected in named.items():
-            text = (folder / language / f"{name}.html").read_text("utf-8")
-            (credit,) = re.findall(r'<footer class="credits">(.*?)</footer>', text, re.DOTALL)
-            assert [each for each in expected if each not in credit] == [], (language, name)
-            links = re.findall(r'href="(\.\./[^"]+)"', credit)
-            assert len(links) >= 2 + bool(expected)
-            assert all((folder / language / link).resolve().is_file() for link in links)
-            assert 'property="og:title"' in text
-
-
 def test_a_visit_keeps_small_files_of_its_language_alone(site_folder: Path) -> None:
     """Every small file is kept once for all languages, or with the pages of its own: at most 1.2 MB at a visit."""
     folder = site_folder / SUB_PATH

@@ -17,7 +17,6 @@ from recipes.classification import (
     Views,
     accuracy,
     hold_out,
-    random_views,
     soft_targets,
     train_classifier,
 )
@@ -200,33 +199,3 @@ def test_by_hand() -> None:
     assert (found.mean, found.std, found.size) == ((0.5,), (0.5774,), (2, 2))
     smoothed = [[0.05, 0.85, 0.05, 0.05], [0.05, 0.05, 0.05, 0.85]]
     torch.testing.assert_close(soft_targets(torch.tensor([1, 3]), 4, 0.2), torch.tensor(smoothed))
-
-
-STILL = Views(shift=0, zoom=0, turn=0, mirror=False, brightness=0)
-
-
-def seeded(seed: int = 0) -> torch.Generator:
-    return torch.Generator().manual_seed(seed)
-
-
-def view(X: torch.Tensor, side: int | None = None, **changes: float) -> torch.Tensor:
-    views = Views(**{**STILL.__dict__, **changes})  # type: ignore[arg-type]
-    return random_views(X, side or X.shape[-1], views, seeded())
-
-
-def test_without_changes_a_view_is_the_picture_and_half_the_side_averages_four_pixels() -> None:
-    X = torch.randn(3, 2, 8, 8)
-    torch.testing.assert_close(view(X), X, atol=1e-5, rtol=0)
-    torch.testing.assert_close(view(X, side=4), torch.nn.functional.avg_pool2d(X, 2), atol=1e-5, rtol=0)
-
-
-def test_a_shift_moves_by_no_more_than_its_limit_and_a_mirror_turns_half_of_all_pictures() -> None:
-    X = torch.zeros(50, 1, 20, 20)
-    X[:, :, 10, 10] = 1.0
-    found = view(X, shift=0.2)
-    where = (found * torch.arange(20.0)).sum(dim=(1, 2, 3)) / found.sum(dim=(1, 2, 3))
-    assert 3 < (where - 10).abs().max() <= 4.01  # 0.2 of 20 pixels
-    assert where.min() < 8 < 12 < where.max()
-    X = torch.randn(1, 1, 6, 6).expand(40, -1, -1, -1)
-    flipped = [torch.allclose(each, X[0].flip(-1), atol=1e-5) for each in view(X, mirror=True)]
-    assert 10 < sum(flipped) < 30

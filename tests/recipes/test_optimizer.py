@@ -13,7 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from recipes.loop import fast_pass, smoothed_cross_entropy
-from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise, rounded_rows
+from recipes.optimizer import Muon, Optimizers, learning_rate, orthogonalise
 from recipes.sentence_pairs import Pair
 from recipes.spread import alignment_penalty, guide_penalty, spread_penalty, token_penalty
 from tests.recipes.conftest import CONFIG, SHORT, train
@@ -175,28 +175,6 @@ def test_output_and_gradients_are_those_of_the_kernel(case: str, precision: torc
         assert one.dtype == precision
         error = float((one.detach() - wanted.detach()).norm() / wanted.detach().norm())
         assert error < (8e-3 if precision == torch.bfloat16 else 1e-6)  # bfloat16 rounds by up to 2^-8
-
-
-def test_rounded_rows_by_hand() -> None:
-    """Rows of root mean square 1, about 4 and 0: steps of 1/16 and 1/4, at most 127 of them."""
-    found = rounded_rows(torch.tensor([[1.0, -1.0, 1.02, -0.98], [4.0, 4.1, -3.9, 4.0], [0.0, 0.0, 0.0, 0.0]]))
-    expected = torch.tensor([[1.0, -1.0, 1.0, -1.0], [4.0, 4.0, -4.0, 4.0], [0.0, 0.0, 0.0, 0.0]])
-    assert torch.equal(found, expected)
-    lonely = torch.zeros(1, 256)
-    lonely[0, 0] = 16.0  # root mean square 1
-    assert rounded_rows(lonely)[0, 0] == 127 / 16
-
-
-def test_rounded_matrices_gather_steps_that_are_too_small_to_see() -> None:
-    """w = 1 is 16 steps of 1/16; each of Adam's steps moves it by 0.02, and the second brings it to another."""
-    model = nn.Linear(2, 1, bias=False)
-    with torch.no_grad():
-        model.weight.copy_(torch.tensor([[1.0, -1.0]]))
-    optimizers = Optimizers(model, None, 0.02, 0.0, rounded=True)
-    for expected in (1.0, 0.9375):
-        model.weight.grad = torch.tensor([[1.0, 0.0]])
-        optimizers.step(1.0)
-        assert torch.equal(model.weight, torch.tensor([[expected, -1.0]]))
 
 
 def test_uniform_attention_costs_nothing_and_a_column_what_the_formula_says() -> None:

@@ -1,18 +1,15 @@
 """Requests that are older than the page: browsers as they are, one message after the other."""
 
-import asyncio
 from collections.abc import Callable
 from types import SimpleNamespace
 
 import pytest
-from starlette.types import Message, Receive, Scope, Send
 from streamlit.proto.BackMsg_pb2 import BackMsg
 from streamlit.proto.WidgetStates_pb2 import WidgetState
 from streamlit.runtime.state.common import WidgetMetadata
 from streamlit.runtime.state.session_state import SessionState
 
 from tests.ui.streamlit_messages import request, run_begins, run_ends
-from ui.app.local_middleware import local_middleware
 from ui.streamlit_internals import mailbox as mailboxes
 from ui.streamlit_internals.mailbox import Mailbox
 from ui.streamlit_internals.message_filter import MessageFilter, has_acted
@@ -147,32 +144,6 @@ def test_only_a_part_of_a_page_that_was_left_is_too_late(sent: list[BackMsg], la
     for message in (PART, link := request("two"), PART):  # of requests that wait the last counts
         assert box.put(message.SerializeToString()) is None
     assert (box.take(), box.take()) == (link.SerializeToString(), None)
-
-
-def test_on_ones_own_machine_requests_pass_through_the_same_filter() -> None:
-    """And all else passes as it came."""
-    (gate,) = local_middleware()
-    came = [request("one"), request("two"), PART, BackMsg(clear_cache=True), HEARTBEAT]
-    passed: list[bytes] = []
-
-    async def app(_scope: Scope, receive: Receive, send: Send) -> None:
-        while (message := await receive())["type"] != "websocket.disconnect":
-            passed.append(message.get("bytes", b""))
-            for answer in (run_begins(), run_ends()):
-                await send({"type": "websocket.send", "bytes": answer})
-
-    frames: list[Message] = [{"type": "websocket.connect"}]
-    frames += [{"type": "websocket.receive", "bytes": message.SerializeToString()} for message in came]
-
-    async def receive() -> Message:
-        await asyncio.sleep(0.01)
-        return frames.pop(0) if frames else {"type": "websocket.disconnect", "code": 1000}
-
-    async def send(_message: Message) -> None: ...
-
-    scope = {"type": "websocket", "client": ("127.0.0.1", 1)}
-    asyncio.run(gate.cls(app, *gate.args, **gate.kwargs)(scope, receive, send))  # type: ignore[arg-type]
-    assert passed[1:] == [message.SerializeToString() for number, message in enumerate(came) if number != 2]
 
 
 def test_a_part_waits_no_longer_than_a_few_seconds() -> None:

@@ -1,7 +1,6 @@
 """Pages that compute in slots, and models and their results in caches."""
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -15,11 +14,8 @@ from serving.compute.turns import NOBODY, Client, page_turns
 from serving.requests.models import NoModel
 from serving.requests.request import Picture
 from serving.runners.runner import Runner
-from tests.tiny_models import TINY
 from ui.compute import slots as compute
-from ui.compute.models import evaluate, local_models, sentence_request, translation, translation_maps, translator
-from ui.compute.slots import metrics, results
-from viz_core.lessons.transformer.layers import translation_residuals
+from ui.compute.models import local_models
 from viz_core.pretrained import shipped
 
 TIMEOUT = 60.0
@@ -234,25 +230,6 @@ def fresh(checkpoints: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     reset_singletons()
     yield
     reset_singletons()
-
-
-def test_whatever_is_asked_about_a_sentence_it_is_cut_and_run_and_kept_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    tokenizer, cut = translator(TINY).tokenizer, list[str]()
-    encode = tokenizer.encode
-    monkeypatch.setattr(tokenizer, "encode", lambda text: cut.append(text) or encode(text))
-    first = translation(sentence_request(TINY, TEXT))
-    assert len(results()) == 1
-    maps = translation_maps(sentence_request(TINY, TEXT), "en")
-    residuals = evaluate(sentence_request(TINY, TEXT), translation_residuals)
-    assert translation(sentence_request(TINY, TEXT)) is first
-    assert translation_maps(sentence_request(TINY, TEXT), "en") is maps
-    assert evaluate(sentence_request(TINY, TEXT), translation_residuals) is residuals
-    assert maps[0].calls[0] in list(first.trace)
-    cached = Counter(type(value).__name__ for value, _ in results()._entries.values())
-    assert cached == {"Translation": 1, "tuple": 1, "dict": 1}
-    assert cut == [TEXT]
-    text = metrics().text().decode()
-    assert 'atlas_computations_total{kind="translation",outcome="done"} 1.0' in text, "what is found takes no slot"
 
 
 @pytest.mark.attack("models")

@@ -205,18 +205,6 @@ def test_the_loss_of_every_two_patterns_is_that_of_the_formula(first: str, secon
         assert given is None or torch.allclose(given, shown, atol=1e-6)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_two_heads_are_needed_unless_the_pattern_contains_the_search(seed: int) -> None:
-    """As the section says."""
-    trained, without = outcome(seed, TRAINED, TRAINED).loss, outcome(seed, OFF, OFF).loss
-    others = [outcome(seed, name, TRAINED) for name in (OFF, "diagonal", "first", "after-occurrence")]
-    circuit = outcome(seed, "previous", TRAINED)
-    assert circuit.right == PERIOD - 1
-    assert circuit.loss < 0.4 < 2 < min(each.loss for each in others)
-    assert trained < 0.2 < 2.8 < without
-    assert outcome(seed, OFF, "after-occurrence").loss < 0.1
-
-
 def test_the_score_is_the_share_of_the_gap() -> None:
     assert score(1.5, 1.0, 3.0) == 0.75
     assert score(3.0, 1.0, 3.0) == 0

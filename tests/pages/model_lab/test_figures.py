@@ -15,7 +15,7 @@ from huggingface_hub import constants
 from safetensors.torch import load_file, save_file
 from streamlit.testing.v1 import AppTest
 
-from pages.model_lab.figures import bias_figure, fingerprint_figure, wavelengths_figure
+from pages.model_lab.figures import bias_figure, fingerprint_figure
 from serving.compute.slots import reset_singletons
 from serving.requests.hub import HubModelSpec
 from tests.pages.reading import claims, texts
@@ -23,7 +23,7 @@ from tests.viz_core.hub.fake_hub import COMMIT, FakeHub, serving, use_only
 from tests.viz_core.hub.families import build
 from ui.text.words import load_words
 from viz_core.hub import HubError
-from viz_core.hub.runs.positions import bias_by_offset, cosines
+from viz_core.hub.runs.positions import bias_by_offset
 
 LABELS = load_words("model-lab", "en").group("figure")
 
@@ -51,20 +51,6 @@ def test_bias_by_offset_takes_each_bucket_of_the_model() -> None:
     figure = bias_figure(back.numpy(), 3, 1, LABELS)
     assert list(figure.data[-1].x) == [-3, -2, -1, 0]
     assert list(figure.data[-1].y) == [-3.0, -2.0, -1.0, 0.0]
-
-
-def test_rows_of_a_table_are_compared_without_what_all_share() -> None:
-    table = torch.tensor([[1.0, 0.0], [-1.0, 0.0], [0.0, 1.0], [0.0, -1.0]]) + 7
-    alike = cosines(table)
-    assert torch.allclose(alike.diagonal(), torch.ones(4))
-    assert alike[0, 1] == pytest.approx(-1)
-    assert alike[0, 2] == pytest.approx(0, abs=1e-6)
-
-
-def test_wavelengths_are_two_pi_over_the_frequencies() -> None:
-    figure = wavelengths_figure(np.array([1.0, 0.01], dtype=np.float32), 512, LABELS)
-    assert list(figure.data[0].x) == pytest.approx([2 * np.pi, 200 * np.pi])
-    assert figure.layout.annotations[0].x == pytest.approx(np.log10(512))
 
 
 OpenPage = Callable[..., AppTest]

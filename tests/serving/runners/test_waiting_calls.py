@@ -19,7 +19,7 @@ from serving.compute.turns import Client
 from serving.metrics import Metrics
 from serving.requests.models import ModelRegistry, ShippedTranslator
 from serving.requests.shipped import TranslationRequest
-from serving.runners import shared_pool, worker, worker_pool
+from serving.runners import shared_pool, worker
 from serving.runners.crew import Crew, Task
 from serving.runners.remote import ModelServer, RemoteRunner
 from serving.runners.runner import LocalRunner
@@ -165,29 +165,6 @@ def test_long_work_of_one_address_leaves_a_worker_to_others_and_goes_on_when_it_
     assert second._next_tasks() == []
     crew.end(first, [long], 2.0)
     assert again.future.exception(60) is not None, "it ran, of no function"
-
-
-def test_a_batch_goes_on_as_long_as_one_wants_it(batches: Batches, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(worker_pool, "_STEP", 0.02)
-    one, found = ThreadWorker(Crew()), dict[str, Any]()
-    gone = {name: threading.Event() for name in ("first", "lost")}
-    first = ask(one, "first", found, leaving(gone["first"].is_set))
-    assert batches.begun.wait(60)
-    lost, wanted = ask(one, "lost", found, leaving(gone["lost"].is_set)), ask(one, "wanted", found)
-    eventually(lambda: len(one._waiting) == 2)
-    batches.begun.clear()
-    gone["first"].set()  # nobody waits for it, so it ends
-    first.join(60)
-    assert batches.begun.wait(60)
-    gone["lost"].set()
-    lost.join(60)
-    time.sleep(0.3)  # many looks at who still waits
-    batches.go_on.set()
-    wanted.join(60)
-    assert batches.batches == [1, 2]
-    assert found["wanted"] == "wanted"
-    assert isinstance(found["first"], AbandonedError)
-    assert isinstance(found["lost"], AbandonedError)
 
 
 TIMEOUT = 120.0

@@ -1,6 +1,5 @@
 """Stacks with other options than the book's, the ViT written out, and the steps of an encoder."""
 
-import math
 from typing import Any
 
 import pytest
@@ -28,7 +27,6 @@ from viz_core.models import (
     TransformerEncoder,
     ViTBlock,
 )
-from viz_core.models.anatomy import encoder_steps, step_names
 from viz_core.models.transformer_decoder import DecoderState
 from viz_core.models.vit import ViT, interpolate_positions
 from viz_core.positional import (
@@ -213,28 +211,3 @@ def test_interpolated_positions_keep_the_class_token_and_every_point_both_grids_
     level = interpolate_positions(torch.full((1, 13, 5), 2.5), (4, 3), (7, 2))
     torch.testing.assert_close(level, torch.full((1, 15, 5), 2.5))
     assert interpolate_positions(positions, (4, 3), (4, 3)) is positions
-
-
-@pytest.mark.parametrize("lengths", [None, [5, 2]])
-def test_steps_are_the_way_through_the_encoder(lengths: list[int] | None) -> None:
-    encoder = TransformerEncoder(*SIZES, 0.4).eval()
-    ids = random_ids(2, 5)
-    valid_lens = None if lengths is None else torch.tensor(lengths)
-    seen: dict[str, torch.Tensor] = {}
-    for i, block in enumerate(encoder.blocks):
-        for part in ("attention", "addnorm1", "ffn", "addnorm2"):
-            module = block.get_submodule(part)
-            module.register_forward_hook(lambda _, __, output, key=f"{part}{i}": seen.update({key: output}))
-    steps = encoder_steps(encoder, ids, valid_lens)
-    seen.clear()
-    output = encoder(ids, valid_lens)  # what the encoder computes when it runs by itself
-    parts = ["attention", "addnorm1", "ffn", "addnorm2"]
-    names = [("embedding", None), ("scaled", None), ("positioned", None), *((p, i) for i in range(2) for p in parts)]
-    assert [(step.name, step.block) for step in steps] == list(step_names(encoder)) == names
-    embedded, scaled, positioned = (step.output for step in steps[:3])
-    assert torch.equal(embedded, encoder.embedding.weight[ids])
-    torch.testing.assert_close(scaled, embedded * math.sqrt(WIDTH))
-    torch.testing.assert_close(positioned, scaled + encoder.pos_encoding.P[:, :5])
-    for step in steps[3:]:
-        torch.testing.assert_close(step.output, seen[f"{step.name}{step.block}"])
-    torch.testing.assert_close(steps[-1].output, output)

@@ -201,17 +201,6 @@ def test_the_answer_follows_by_the_rule(name: str, length: int, seed: int) -> No
         assert answer == RULES[name](prompt[:-1])
 
 
-@settings(max_examples=25)
-@given(length=st.integers(2, 40), seed=st.integers(0, 2**31))
-def test_a_run_is_said_again_from_where_it_was_first_said(length: int, seed: int) -> None:
-    for ids, decided in zip(*draw("repeat", length, seed, count=4), strict=True):
-        assert len(ids) == 2 * length
-        period = int(decided.long().argmax())
-        assert length / 2 <= period <= length
-        assert decided.tolist() == [place >= period for place in range(2 * length)]
-        assert (ids[period:] == ids[:-period]).all()
-
-
 def test_pairs_of_modular_addition_that_are_held_out_are_never_trained_on() -> None:
     trained, held_out = (
         {tuple(row) for row in draw("modular-addition", 1, count=30_000, held_out=held_out).tokens[:, :2].tolist()}
