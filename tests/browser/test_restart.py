@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+import psutil
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
@@ -19,9 +20,9 @@ SIZES = {"en": (1400, 900), "pt-BR": (390, 844), "zh-TW": (390, 844)}
 
 
 @contextmanager
-def server(folder: Path, port: int) -> Iterator[subprocess.Popen[bytes]]:
+def server(folder: Path, port: int, workers: str = "0") -> Iterator[subprocess.Popen[bytes]]:
     """A hosted server at a port of one's own choice, to come back to."""
-    options = {"STREAMLIT_SERVER_PORT": str(port), "STREAMLIT_SERVER_ADDRESS": "127.0.0.1", "ATLAS_WORKERS": "0"}
+    options = {"STREAMLIT_SERVER_PORT": str(port), "STREAMLIT_SERVER_ADDRESS": "127.0.0.1", "ATLAS_WORKERS": workers}
     log = folder / "server.log"
     with log.open("wb") as output:
         process = subprocess.Popen(
@@ -49,15 +50,18 @@ def test_a_page_whose_server_restarts_says_so_and_comes_back_with_what_was_typed
 ) -> None:
     port = free_port()
     url = f"http://127.0.0.1:{port}"
-    with server(tmp_path, port) as first:
+    with server(tmp_path, port, "1") as first:
         pages = {language: opened(browser, url, language) for language in SIZES}
         typed = pages["en"].get_by_role("textbox").first
         typed.fill("He is calm.")
         typed.press("Enter")
         expect(pages["en"].get_by_role("heading", name="Il est calme")).to_be_visible(timeout=SLOW)
         typed.fill("He is at home, and this was not sent.")
+        workers = sorted(psutil.Process(first.pid).children(recursive=True), key=psutil.Process.create_time)
+        workers[-1].suspend()  # it is stuck, and ends all the same
         first.terminate()
         first.wait(timeout=60)
+        assert psutil.wait_procs(workers, 60)[1] == []
         for language, page in pages.items():
             sentence = load_words("common", language).group("refused")["restarting"]
             expect(page.get_by_role("status").filter(has_text=sentence)).to_be_visible(timeout=SLOW)

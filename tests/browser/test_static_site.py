@@ -183,6 +183,35 @@ def test_the_example_is_shown_before_its_model_has_arrived(newcomer: Page, site:
     assert {each: value for each, value in differences.items() if not value < 1e-4} == {}
 
 
+def test_another_model_offline_takes_the_old_result_away(newcomer: Page, site: str) -> None:
+    newcomer.goto(f"{site}en/vision-transformer.html")
+    wait_until_ready(newcomer)
+    status, result = newcomer.get_by_role("status"), newcomer.locator("[data-part=result]")
+    expect(status).to_contain_text("works offline")
+    newcomer.context.set_offline(True)
+    newcomer.locator("select[name=model]").select_option("vit-cifar10")
+    expect(status).to_contain_text("You are offline, and your browser has not kept this model")
+    expect(result).to_be_hidden()
+    expect(newcomer.locator(".view-host")).to_be_hidden()
+    newcomer.context.set_offline(False)
+    newcomer.locator("select[name=model]").select_option("vit-fashion-mnist")
+    expect(result).to_contain_text("T-shirt")
+
+
+def test_a_sentence_typed_before_the_page_listens_is_translated(newcomer: Page, site: str, shipped: Translator) -> None:
+    waiting = []
+    newcomer.add_init_script("delete Navigator.prototype.serviceWorker")  # whose requests no route sees
+    newcomer.route("**/transformer.js", lambda route: waiting.append(route))
+    newcomer.goto(f"{site}en/transformer.html", wait_until="commit")
+    newcomer.get_by_label("An English sentence").fill("if it rains")
+    newcomer.wait_for_timeout(100)
+    for route in waiting:
+        route.continue_()
+    newcomer.unroute("**/transformer.js")
+    wait_until_ready(newcomer)
+    expect(newcomer.locator("[data-part=result]")).to_have_text(shipped.translate("if it rains").text)
+
+
 TEXTS_TO_WRITE = (
     "Don't you know it's 7 o'clock?  I'll\tgo",
     "  I\u00a0said:\u2009“No—never!” \r\n",

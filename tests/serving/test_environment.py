@@ -33,9 +33,6 @@ def test_a_home_that_cannot_be_is_left_and_one_without_secrets_stays(
     assert ("HOME: expected a readable folder" in caplog.text) is not stays
 
 
-DEVELOPMENT = Path(__file__).resolve().parents[2] / ".streamlit" / "config.toml"
-
-
 def test_strangers_see_no_details_and_send_little() -> None:
     """With app.py, which a platform starts by itself, config.toml alone is read."""
     options = profile({})
@@ -46,7 +43,7 @@ def test_strangers_see_no_details_and_send_little() -> None:
     assert {name: options[name] for name in wanted} == wanted
     assert options["server.maxUploadSize"] <= 10
     assert options["server.maxMessageSize"] <= 20
-    alone = tomllib.loads(DEVELOPMENT.read_text(encoding="utf-8"))
+    alone = tomllib.loads((ROOT / ".streamlit" / "config.toml").read_text(encoding="utf-8"))
     assert alone["client"]["showErrorDetails"] == "none"
     assert alone["server"]["maxUploadSize"] <= 10
     assert alone["server"]["fileWatcherType"] == "none"

@@ -11,6 +11,7 @@ from streamlit import config, net_util
 from streamlit.proto.ForwardMsg_pb2 import ForwardMsg
 from streamlit.runtime.app_session import AppSession
 from streamlit.runtime.scriptrunner.script_runner import ScriptRunner
+from streamlit.testing.v1 import AppTest
 from streamlit.web.server.server_util import is_url_from_allowed_origins
 
 from serving.uvicorn_internals import self_test as uvicorn_self_test
@@ -65,11 +66,8 @@ def test_a_name_that_is_gone_is_named_with_what_does_not_work(monkeypatch: pytes
     assert gone.keys() == {"message_filter", "batched_messages", "front_end"}
     assert gone["message_filter"].path.endswith("AppSession.has_fragment")
     assert "part of a page" in gone["message_filter"].without
-    assert [self_test.works(feature) for feature in ("message_filter", "batched_messages", "sessions")] == [
-        False,
-        False,
-        True,
-    ]
+    works = [self_test.works(feature) for feature in ("message_filter", "batched_messages", "sessions")]
+    assert works == [False, False, True]
     assert local_middleware() == [], "requests reach Streamlit as they came"
 
 
@@ -100,6 +98,27 @@ def test_options_are_read_while_another_session_has_their_lock(monkeypatch: pyte
     assert found == [st.get_option("client.toolbarMode")]
     with pytest.raises(RuntimeError, match="not defined"):
         config.get_option("client.noSuchOption")
+
+
+def _page() -> None:
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import get_script_run_ctx
+
+    from ui.streamlit_internals.script_run import clearing_fragments
+
+    st.session_state.parts = len(get_script_run_ctx().fragment_storage._fragments)  # from the run before
+    with clearing_fragments():
+        if st.session_state.get("stops"):
+            st.stop()
+        st.fragment(lambda: st.write("a part"))()
+
+
+def test_parts_that_a_stopped_page_lacks_cannot_be_asked_for() -> None:
+    app = AppTest.from_function(_page).run()
+    assert app.run().session_state.parts == 1
+    app.session_state.stops = True
+    app.run()
+    assert app.run().session_state.parts == 0
 
 
 class Line:

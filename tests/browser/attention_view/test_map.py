@@ -6,11 +6,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.attention_view.live_view import (
     KEYS,
     QUERIES,
+    START,
     LiveView,
     colour,
     point_at_cell,
@@ -150,6 +151,18 @@ def test_the_sentence_is_shaded_by_what_a_token_looks_at(live: LiveView, cross: 
         "all => all.map((t) => getComputedStyle(t).backgroundColor.match(/\\d+/g).map(Number))"
     )
     np.testing.assert_allclose(shades, [colour(float(weight)) for weight in expected], atol=1)
+
+
+def test_a_finger_reads_cell_after_cell_along_a_pinned_row(browser: Browser, cross: MapGroup) -> None:
+    phone = browser.new_page(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True)
+    live = LiveView(phone, View([cross], view_words()), START)
+    box, cells = box_of(live.map), []
+    for across in (0.5, 0.3):
+        live.map.tap(position={"x": box["width"] * across, "y": box["height"] * 0.6})
+        cells.append(read_tip(live))
+    assert (cells[0][0], cells[0][1] == cells[1][1]) == (cells[1][0], False)
+    expect(phone.locator("[data-part=queryLine] [aria-pressed=true]")).to_have_text(cells[0][0])
+    phone.close()
 
 
 STORE = """async (source) => {

@@ -173,9 +173,7 @@ def test_first_come_first_served_and_everyone_knows_their_place(
     assert {("worked", "gate", 2.0, "done"), ("waited", "next", 2.0)} <= set(notes.events)
 
 
-def test_newcomers_come_before_other_windows_and_short_kinds_before_long(
-    build: Callable[..., Slots], clock: Clock
-) -> None:
+def test_newcomers_come_first_and_so_do_short_kinds(build: Callable[..., Slots], clock: Clock) -> None:
     slots = build(queue=20)
     over(slots.submit("long", lambda: setattr(clock, "now", clock.now + 9)))
     old, window, *new = Client("crowd", 0), Client("crowd", 1), Client("new", 0), Client("new", 1), Client("other")

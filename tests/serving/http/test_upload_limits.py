@@ -79,6 +79,12 @@ async def test_three_hundred_that_nobody_uses(files: MemoryUploadedFileManager) 
     assert {(await host.put("a", str(number)))[0] for number in range(300)} == {204}
     assert list(files.file_storage["a"]) == ["297", "298", "299"], "the newest stay"
     assert host.away == {"old-uploads": 297}
+    for number in range(99):
+        await host.put("small", str(number), size=0)
+    assert len(files.file_storage["small"]) == 48, "16 a megabyte"
+    files.remove_session_files("a")
+    await host.put("small", "last", size=0)
+    assert set(host.app._senders) == {"small"}, "who has left is forgotten"
 
 
 @asynchronous
@@ -149,8 +155,6 @@ HEADERS = {
     "cross-origin-opener-policy": "same-origin",
     "cross-origin-resource-policy": "same-origin",
 }
-
-
 SHUT = {f"/_stcore/{name}" for name in ("metrics", "metrics?families=active_sessions", "script-health-check")}
 SHUT |= {"/_stcore/agent/interact", "/_stcore/agent/openapi.json", "/_stcore/agent/mcp", "/base/_stcore/metrics"}
 

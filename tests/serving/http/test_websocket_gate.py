@@ -136,6 +136,15 @@ async def test_what_goes_no_further_is_counted_and_told_once_in_a_while() -> Non
 
 
 @asynchronous
+async def test_an_app_that_fails_leaves_no_socket_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Server, "_app", lambda *_: asyncio.sleep(0, 1 / 0))
+    server = Server()
+    with pytest.raises(ZeroDivisionError):
+        await Socket(server).task
+    assert server.gate.connections == {}
+
+
+@asynchronous
 async def test_who_does_not_read_gets_nothing_new_computed() -> None:
     server = Server()
     socket = Socket(server)

@@ -4,11 +4,13 @@ import threading
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, ClassVar
 
 import pytest
 
 from serving.requests.hub import HubModelSpec, find_folder
+from serving.requests.lab import lines_of, plan_scan
 from serving.requests.models import ModelRegistry, ModelSpec, Progress
 from viz_core.hub import HubError
 
@@ -99,20 +101,23 @@ def test_folders_the_host_allows(tmp_path: Path) -> None:
     roots = [tmp_path / "models"]
     assert find_folder("mine", roots) == tmp_path / "models" / "mine"
     assert find_folder(str(tmp_path / "models" / "mine"), roots) == tmp_path / "models" / "mine"
-    refused = [
-        "",
-        "missing",
-        str(tmp_path / "secret"),
-        "../secret",
-        "way-out",
-        "mine/../../secret",
-        "/",
-        "a\0b",
-        "x" * 5000,
-        "~nobody-of-this-name/x",
-    ]
-    for typed in refused:
+    refused = ["", "missing", str(tmp_path / "secret"), "../secret", "way-out", "mine/../../secret", "/", "a\0b"]
+    for typed in (*refused, "x" * 5000, "~nobody-of-this-name/x"):
         with pytest.raises(HubError, match="not among the folders"):
             find_folder(typed, roots)
     with pytest.raises(HubError):
         find_folder("mine", [])
+
+
+@pytest.mark.parametrize(("hosted", "parameters", "worth"), [("0", 10**8, 12), ("1", 10**8, 7), ("1", 10**9, 0)])
+def test_head_worth_is_bounded(monkeypatch: pytest.MonkeyPatch, hosted: str, parameters: int, worth: int) -> None:
+    monkeypatch.setenv("ATLAS_HOSTED", hosted)
+    card = SimpleNamespace(head="labels", num_layers={"encoder": 2}, num_heads=4, num_parameters=parameters)
+    model: Any = SimpleNamespace(card=card, engine=SimpleNamespace(inputs={"text"}))
+    assert plan_scan(model).worth == worth
+
+
+def test_lines_of_own_texts_are_clean_and_limited() -> None:
+    assert lines_of(" The cat\x00 sat. \r\n\n\t\nNo.\x07", 30) == ("The cat sat.", "No.")
+    with pytest.raises(HubError, match="31 characters"):
+        lines_of("a" * 31, 30)

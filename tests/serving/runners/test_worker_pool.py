@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
+import psutil
 import pytest
 import torch
 
@@ -173,6 +174,15 @@ def test_a_worker_has_a_limit_of_memory(pool: WorkerPool) -> None:
     with pytest.raises(MemoryError):
         pool.workers[0].execute("evaluate_model", NoModel(), reserve_all)
     assert pool.workers[0].execute("evaluate_model", NoModel(), process) == before
+
+
+@linux
+@pytest.mark.attack("disorder")
+def test_the_fork_server_may_die_and_its_workers_are_replaced(pool: WorkerPool) -> None:
+    before = pool.workers[0].execute("evaluate_model", NoModel(), process)
+    psutil.Process(before).parent().kill()
+    eventually(lambda: not pool.workers[0].process or not pool.workers[0].process.is_alive())
+    assert pool.workers[0].execute("evaluate_model", NoModel(), process) != before
 
 
 def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.MonkeyPatch) -> None:
