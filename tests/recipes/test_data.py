@@ -4,23 +4,19 @@ import gzip
 import hashlib
 import http.client
 import io
-import tarfile
 import urllib.request
 import zipfile
 from pathlib import Path
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from recipes import picture_sets, sentence_pairs
-from recipes.picture_sets import load_cifar10
+from recipes import sentence_pairs
 from recipes.sentence_pairs import Pair, as_json, count_words, load_pairs, split_pairs, train_tokenizer
 from tests.tiny_models import CORPUS
 from viz_core.pretrained.familiarity import FEW, WordCounts
-from viz_core.pretrained.samples import held_out
 from viz_core.pretrained.tokenization import UNK, WORD_START, clean
 
 TEXT = (
@@ -105,16 +101,6 @@ def test_all_translations_of_a_sentence_stand_together(rows: list[tuple[str, str
     assert two.isdisjoint(three)
 
 
-def test_about_two_percent_on_each_held_out_side_and_the_samples_are_of_the_test() -> None:
-    pairs = [Pair(f"Sentence number {i}.", "…") for i in range(20_000)]
-    split = split_pairs(pairs)
-    assert len(split.validation) / len(pairs) == pytest.approx(0.02, abs=0.003)
-    assert len(split.test) / len(pairs) == pytest.approx(0.02, abs=0.003)
-    assert split_pairs(pairs[::-1]).test == split.test[::-1]
-    samples = [Pair(sample.english, "…") for sample in held_out()]
-    assert split_pairs(samples).test == samples
-
-
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
@@ -161,20 +147,3 @@ def test_sentences_are_counted_not_words_and_what_is_written_is_read() -> None:
     assert counts.counts == {"a": FEW, "cat": 2, "A": 1, "dog": FEW}
     for each in (counts, count_words(["un été", "1984", "Tom's"]), count_words([])):
         assert WordCounts.from_json(as_json(each)) == each
-
-
-def test_cifar10_from_the_public_archive(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    records = np.arange(3 * 3073).reshape(3, 3073) % 256
-    records[:, 0] = [6, 9, 2]
-    out = io.BytesIO()
-    with tarfile.open(fileobj=out, mode="w:gz") as opened:
-        for name, row in zip(("data_batch_1", "data_batch_2", "test_batch"), records, strict=True):
-            info = tarfile.TarInfo(f"cifar-10-batches-bin/{name}.bin")
-            info.size = len(row)
-            opened.addfile(info, io.BytesIO(row.astype(np.uint8).tobytes()))
-    monkeypatch.setattr(picture_sets, "CIFAR_SHA256", hashlib.sha256(out.getvalue()).hexdigest())
-    requested = served(monkeypatch, {"cifar-10-binary.tar.gz": out.getvalue()})
-    split = load_cifar10(tmp_path)
-    assert requested == ["https://www.cs.toronto.edu/~kriz/cifar-10-binary.tar.gz"]
-    assert (split.train.labels.tolist(), split.test.labels.tolist()) == ([6, 9], [2])
-    assert split.train.pixels[1, 2, 3, 4] == records[1, 1 + 2048 + 3 * 32 + 4]
