@@ -133,6 +133,22 @@ def test_a_table_has_a_row_for_each_word(translator: Translator) -> None:
     assert short.to_csv(index=False).splitlines()[2] == "b,0.5,False,,"
 
 
+@pytest.mark.parametrize(
+    ("p", "label"),
+    [
+        (1.0, "100%"),
+        (0.5, "50%"),
+        (0.0996, "10%"),
+        (0.0994, "9.9%"),
+        (0.0005, "0.1%"),
+        (0.0004, "< 0.1%"),
+        (0, "< 0.1%"),
+    ],
+)
+def test_percents(p: float, label: str) -> None:
+    assert percent(p) == label
+
+
 def with_words(made: Translation, words: str) -> Translation:
     return replace(made, words=tuple(WordProbability(word, 0.5, (), ()) for word in words.split()))
 
