@@ -63,8 +63,7 @@ def _measure(layers: int, n: int, long: int, samples: int) -> list[Row]:
     )
     streams = milliseconds(
         in_turns(
-            {"ours": lambda: stream(wide, text), "hooks": lambda: seen(plain_wide, text, ("",))},
-            samples=8 * samples,
+            {"ours": lambda: stream(wide, text), "hooks": lambda: seen(plain_wide, text, ("",))}, samples=8 * samples
         )
     )
     stored = stream(wide, text).nbytes / MB, sum(each.nbytes for each in seen(plain_wide, text, ("",)).values()) / MB

@@ -36,11 +36,7 @@ from recipes.loop import RunOptions
 from viz_core.pretrained import CHECKPOINTS
 from viz_core.runtime.device import best_device, describe_device
 
-COMMANDS = {
-    "learning": task_recordings.main,
-    "head-scans": scan.scan_shipped,
-    "atom-maps": atom_maps.main,
-}
+COMMANDS = {"learning": task_recordings.main, "head-scans": scan.scan_shipped, "atom-maps": atom_maps.main}
 MEASURES: dict[str, Callable[..., None]] = {
     "head-importance": head_importance.measure_shipped,
     "alignments": alignments.measure_shipped,

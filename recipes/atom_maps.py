@@ -19,14 +19,7 @@ import numpy as np
 from jaxtyping import Float, Int
 
 from recipes.files import write_json
-from recipes.reactions import (
-    TWENTY,
-    MappedReaction,
-    golden_reactions,
-    molecules_of,
-    spell,
-    without_a_reactant,
-)
+from recipes.reactions import TWENTY, MappedReaction, golden_reactions, molecules_of, spell, without_a_reactant
 from viz_core.hub import HubError, HubModel, load_hub
 from viz_core.lab.atom_maps import (
     MODEL,

@@ -119,9 +119,7 @@ def spell(molecules: Sequence[tuple[Any, bool]], seed: int | None = None) -> Map
     return MappedReaction(smiles, reaction, truth, equivalent, goes_on, np.isin(owners, owners[goes_on]))
 
 
-def _atoms(
-    side: Sequence[tuple[str, list[int], list[tuple[str, int]]]],
-) -> tuple[list[int], list[tuple[str, int]]]:
+def _atoms(side: Sequence[tuple[str, list[int], list[tuple[str, int]]]]) -> tuple[list[int], list[tuple[str, int]]]:
     """Map numbers and symmetry classes of a side's atoms; the same molecule twice has the same classes."""
     return [number for _, own, _ in side for number in own], [kind for *_, own in side for kind in own]
 

@@ -39,8 +39,7 @@ class Settings(BaseSettings):
     model_config = SettingsConfigDict(env_prefix="ATLAS_", frozen=True, env_ignore_empty=True, allow_inf_nan=False)
 
     device: str = Field(
-        default="",
-        description="device of the models: `cuda`, `mps` or `cpu`; default: the best available",
+        default="", description="device of the models: `cuda`, `mps` or `cpu`; default: the best available"
     )
     threads: int = Field(
         default_factory=lambda: max(1, usable_cores() // 2),

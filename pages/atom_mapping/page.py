@@ -2,16 +2,7 @@
 
 from functools import partial
 
-from pages.atom_mapping.parts import (
-    choose_reaction,
-    find,
-    main_figure,
-    maps,
-    numbers_of,
-    switched_off,
-    table,
-    twenty,
-)
+from pages.atom_mapping.parts import choose_reaction, find, main_figure, maps, numbers_of, switched_off, table, twenty
 from ui.chapter.chapter import Chapter
 from viz_core.lab.atom_maps import atom_weights, map_with_neighbours, read_reaction, strongest_atoms
 

@@ -10,12 +10,7 @@ import torch
 from pages.sinusoidal_encoding.figures import Table
 from pages.sinusoidal_encoding.parts import ANSWERS, WIDEST, code, curves, main_figure, similarity, sources
 from ui.chapter.chapter import Chapter
-from viz_core.lessons.sinusoidal_encoding import (
-    measured_wavelengths,
-    offset_error,
-    similarity_by_offset,
-    wavelengths,
-)
+from viz_core.lessons.sinusoidal_encoding import measured_wavelengths, offset_error, similarity_by_offset, wavelengths
 from viz_core.positional import PositionalEncoding, angular_frequencies, sinusoidal_table
 
 chapter = Chapter("sinusoidal-encoding")
@@ -74,7 +69,7 @@ def library(now: Shown) -> None:
             "table": now.table.numpy(),
             "wavelengths": lambda: wavelengths(d, now.base).numpy(),
             "similarity": lambda: similarity_by_offset(now.table).numpy(),
-        },
+        }
     )
 
 

@@ -283,11 +283,7 @@ class HttpWithTimeouts(SlowReaderTimeout, AutoHTTPProtocol):  # type: ignore[mis
 
 
 def install_limits(
-    message_bytes: int,
-    messages: float,
-    messages_an_address: float,
-    slow_seconds: float,
-    count: Callable[[str], object],
+    message_bytes: int, messages: float, messages_an_address: float, slow_seconds: float, count: Callable[[str], object]
 ) -> None:
     """Have uvicorn use these protocols, and as many connections as the system allows."""
     Limits.message_bytes, Limits.slow_seconds, Limits.count = message_bytes, slow_seconds, count

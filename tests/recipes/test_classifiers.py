@@ -12,14 +12,7 @@ from PIL import Image
 
 from pages.vision_transformer.prediction import bin_of
 from recipes.__main__ import main
-from recipes.classification import (
-    ClassifierConfig,
-    Views,
-    accuracy,
-    hold_out,
-    soft_targets,
-    train_classifier,
-)
+from recipes.classification import ClassifierConfig, Views, accuracy, hold_out, soft_targets, train_classifier
 from recipes.classifiers import CLASSIFIERS, measure
 from recipes.loop import RunOptions, TrainingState
 from recipes.picture_sets import FASHION_MNIST, Pictures, PictureSplit
@@ -146,13 +139,6 @@ def train(
     return train_classifier(
         lambda: build_classification_model(SMALL), pictures, measure(pictures, "garment"), config, run, start
     )
-
-
-def test_the_weights_are_an_average_that_lags_behind(tmp_path: Path) -> None:
-    model, _ = train(tmp_path, replace(CONFIG, epochs=1))
-    last = torch.load(tmp_path / "last.pt", weights_only=True)["model"]
-    assert any(not torch.equal(last[name], p) for name, p in model.named_parameters())
-    assert not model.training
 
 
 def test_what_is_held_out_is_not_trained_on() -> None:

@@ -5,7 +5,6 @@ import hashlib
 import http.client
 import io
 import urllib.request
-import zipfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tokenizers import Tokenizer
 
-from recipes import sentence_pairs
 from recipes.sentence_pairs import Pair, as_json, count_words, load_pairs, split_pairs, train_tokenizer
 from tests.tiny_models import CORPUS
 from viz_core.pretrained.familiarity import FEW, WordCounts
@@ -44,21 +42,6 @@ def served(monkeypatch: pytest.MonkeyPatch, files: dict[str, bytes | Exception])
 
     monkeypatch.setattr(urllib.request, "urlopen", urlopen)
     return requested
-
-
-def test_fetches_the_archive_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as opened:
-        opened.writestr("fra-eng/fra.txt", TEXT)
-        opened.writestr("fra-eng/_about.txt", "about")
-    archive = buffer.getvalue()
-    monkeypatch.setattr(sentence_pairs, "ARCHIVE_SHA1", hashlib.sha1(archive).hexdigest())
-    requested = served(monkeypatch, {"fra-eng.zip": archive})
-    folder = tmp_path / "new" / "folder"
-    assert load_pairs(folder) == PAIRS
-    assert (folder / "fra-eng.zip").read_bytes() == archive
-    assert load_pairs(folder) == PAIRS
-    assert requested == ["http://d2l-data.s3-accelerate.amazonaws.com/fra-eng.zip"]
 
 
 def test_another_archive_is_refused_and_not_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -104,26 +87,6 @@ def test_all_translations_of_a_sentence_stand_together(rows: list[tuple[str, str
 @pytest.fixture(scope="module")
 def tokenizer() -> Tokenizer:
     return train_tokenizer([text for pair in CORPUS for text in pair], vocab_size=300)
-
-
-def test_pieces_are_words_as_people_see_them_and_frequent_ones_one_token(tokenizer: Tokenizer) -> None:
-    for text, pieces in {
-        "J'ai faim.": ["▁J'", "ai", "▁faim", "."],
-        "Qu'il n'est": ["▁Qu'", "il", "▁n'", "est"],
-        "aujourd'hui": ["▁aujourd'hui"],
-        "I'm home": ["▁I", "'m", "▁home"],
-        "We don't know": ["▁We", "▁do", "n't", "▁know"],
-        "in 1984!": ["▁in", "▁1", "9", "8", "4", "!"],
-        "Va !": ["▁Va", "▁!"],
-        "est-il": ["▁est", "-", "il"],
-    }.items():
-        assert [piece for piece, _ in tokenizer.pre_tokenizer.pre_tokenize_str(text)] == pieces
-    frequent = train_tokenizer(["J'ai perdu.", "I'm home.", "I don't know."] * 3, vocab_size=500)
-    assert frequent.encode("J'ai perdu.").tokens == ["▁J'", "ai", "▁perdu", "."]
-    assert frequent.encode("I don't know I'm").tokens == ["▁I", "▁do", "n't", "▁know", "▁I", "'m"]
-    encoded = tokenizer.encode("the 猫")
-    assert (encoded.tokens[0], encoded.tokens[-1]) == ("▁the", UNK)
-    assert tokenizer.decode(encoded.ids).strip() == "the"
 
 
 @pytest.fixture(scope="module")

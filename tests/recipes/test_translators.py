@@ -162,14 +162,6 @@ def test_every_example_once_in_batches_as_full_as_they_can_be(
         assert len(more) * (max(len(e.source) for e in more) + max(len(e.target) for e in more)) > tokens
 
 
-def test_the_order_and_the_padding_of_both_sides_by_hand() -> None:
-    """A long source beside a long target: 4 tokens and 12 of padding."""
-    assert plan_batches(examples_of([(10, 2), (1, 3)]), tokens=25) == [[0], [1]]
-    assert plan_batches(examples_of([(10, 2), (1, 3)]), tokens=26) == [[0, 1]]
-    shortest_first = [[1], [4], [3], [2], [0]]
-    assert plan_batches(examples_of([(3, 9), (2, 2), (8, 5), (1, 5), (4, 2)]), tokens=1) == shortest_first
-
-
 def test_answers_stand_where_their_questions_stood(translator: Translator, pairs: list[Pair]) -> None:
     """A search that says its source back gives every sentence back in its place."""
     seen: list[tuple[tuple[int, ...], int]] = []

@@ -11,17 +11,7 @@ from jaxtyping import Float
 from ui.text.head_names import layer_place
 from ui.text.words import load_words
 from ui.widgets import traces
-from ui.widgets.figure_style import (
-    ACCENT,
-    CATEGORIES,
-    KEYS,
-    QUERIES,
-    VALUES,
-    Labels,
-    lay_out,
-    named_bars,
-    token_ticks,
-)
+from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, VALUES, Labels, lay_out, named_bars, token_ticks
 from viz_core.circuits import Edge
 from viz_core.circuits.path import Head
 

@@ -34,11 +34,7 @@ class Exercises(Content):
     _explained: str | None = None
 
     def exercise(
-        self,
-        name: str,
-        collapsed: bool = False,
-        reveal: Callable[[], None] | None = None,
-        marks: Marks | None = None,
+        self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None, marks: Marks | None = None
     ) -> None:
         """Draw a multiple-choice question: `exercise.NAME` has the question, the answers with replies, and the reason.
 

@@ -36,10 +36,7 @@ class MessageBatch:
     """
 
     def __init__(
-        self,
-        send: Callable[[ForwardMsg], None],
-        check: Callable[[], None],
-        clock: Callable[[], float] = time.monotonic,
+        self, send: Callable[[ForwardMsg], None], check: Callable[[], None], clock: Callable[[], float] = time.monotonic
     ) -> None:
         self._send, self._check, self._clock = send, check, clock
         self._messages: list[ForwardMsg] = []

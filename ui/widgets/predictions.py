@@ -166,13 +166,7 @@ def read_prediction(text: str) -> Prediction:
     return Prediction(text.split("\n- [")[0].strip(), answers, why)
 
 
-def draw_board(
-    common: Words,
-    prediction: Prediction,
-    key: str,
-    truth: Callable[[], Truth],
-    on: OnFigure,
-) -> None:
+def draw_board(common: Words, prediction: Prediction, key: str, truth: Callable[[], Truth], on: OnFigure) -> None:
     """Draw the board on its figure. The URL holds a drawing once its answer is revealed; then `truth` is called."""
     board = on.board
 

@@ -8,15 +8,7 @@ import streamlit as st
 from serving.settings import settings
 from ui.streamlit_internals.script_run import StreamlitInvalidLayoutContextError
 from ui.text.markdown import escape
-from ui.text.words import (
-    LANGUAGE,
-    Words,
-    browser_language,
-    current_language,
-    languages,
-    load_words,
-    preferred_language,
-)
+from ui.text.words import LANGUAGE, Words, browser_language, current_language, languages, load_words, preferred_language
 from ui.widgets.component import component
 from viz_core.pretrained.samples import GARMENTS, SCENES, sentence
 

@@ -15,15 +15,7 @@ from torch.utils.hooks import RemovableHandle
 
 from viz_core.torch_internals import in_graph, refuse_second_run, remove_mode
 from viz_core.trace.intervene import edits_states, edits_states_in, state_edits_at
-from viz_core.trace.passes import (
-    begin_pass,
-    call_layer,
-    end_pass,
-    holders_of,
-    name_site,
-    number_in_path,
-    spread_layers,
-)
+from viz_core.trace.passes import begin_pass, call_layer, end_pass, holders_of, name_site, number_in_path, spread_layers
 from viz_core.trace.sites import find_sites
 from viz_core.trace.trace import States, Trace, recorder
 from viz_core.trace.weights import allowed_keys, text_positions

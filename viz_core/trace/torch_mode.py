@@ -22,13 +22,7 @@ from viz_core.trace.outputs import compared, edited_output, on_output, on_projec
 from viz_core.trace.source import Direct, Source
 from viz_core.trace.torch_calls import READERS, read_call
 from viz_core.trace.torch_edits import attend_in_graph
-from viz_core.trace.torch_layers import (
-    SOFTMAXES,
-    LayerTracker,
-    TrackedLayer,
-    edits_of_call,
-    softmax_weights,
-)
+from viz_core.trace.torch_layers import SOFTMAXES, LayerTracker, TrackedLayer, edits_of_call, softmax_weights
 from viz_core.trace.trace import Trace, current_trace, last_site
 from viz_core.trace.used_weights import OwnWeights, Pending, factors_of, is_signed
 from viz_core.trace.weights import attention_weights

@@ -98,13 +98,7 @@ class ViewHandle:
         return saved_view(self.view, self.state, ".html").decode("utf-8", errors="surrogatepass")
 
     def save(
-        self,
-        path: str | Path,
-        *,
-        grid: bool = False,
-        link: str = "",
-        live: bool | str = False,
-        map_only: bool = False,
+        self, path: str | Path, *, grid: bool = False, link: str = "", live: bool | str = False, map_only: bool = False
     ) -> None:
         """Write the view to a file, by the ending of its name.
 
