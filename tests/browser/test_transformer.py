@@ -150,6 +150,12 @@ def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
     page.keyboard.press("ArrowDown")
     expect(page.locator("[data-part=second] " + PRESSED)).to_have_count(1)
     page.context.set_offline(False)
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.get_by_label("Your sentence").fill("I'm home.")
+    page.get_by_label("Your sentence").press("Enter")
+    word(page, "second", "suis").click()
+    expect(page.locator(PRESSED)).to_have_text("suis")
+    assert "h-text=I%27m+home." in page.url
 
 
 START = "walk?walk-at=tokens.0.0.0.0~0~3~~stage"
@@ -177,19 +183,7 @@ def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> No
     walking.goto(f"{app_url}/{START}")
     at(walking, stage="tokens")
     step, sentence = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
-    stages = [
-        "embedding",
-        "rotation",
-        "projections",
-        "scores",
-        "mask",
-        "softmax",
-        "sum",
-        "heads",
-        "residual",
-        "feed-forward",
-    ]
-    for stage in stages:
+    for stage in "embedding rotation projections scores mask softmax sum heads residual feed-forward".split():
         step.click()
         at(walking, stage=stage, block=0)
     step.click()
@@ -204,8 +198,13 @@ def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> No
     at(walking, stage="tokens", round=0)
 
 
-def test_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> None:
+def test_a_head_is_switched_off_and_on_and_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/{SCORES}")
+    walking.get_by_role("button", name="Switch off head 2 of layer 1").click()
+    at(walking, edits=1)
+    expect(walking).to_have_url(re.compile(r"walk-edits=off_decoder\.0\.self_1"))
+    walking.get_by_role("button", name="Undo all changes").click()
+    at(walking, edits=0)
     at(walking, stage="scores", head=1)
     stage = walking.get_by_role("application")
     stage.press("ArrowRight")
