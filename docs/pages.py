@@ -140,7 +140,8 @@ def _source(package: str) -> Path:
 
 def _file(module: str) -> Path:
     path = ROOT / Path(*module.split("."))
-    return path / "__init__.py" if path.is_dir() else path.with_suffix(".py")
+    init = path / "__init__.py"  # a folder without one may be left of a package that is a module now
+    return init if init.is_file() else path.with_suffix(".py")
 
 
 def _entry(module: str, name: str) -> str:

@@ -115,7 +115,7 @@ def test_the_hub_is_for_the_model_lab() -> None:
         path for folder in ("viz_core", "ui", "pages") for path in sources(folder) if not {"hub", "lab"} & {*path.parts}
     ]
     found = {path for path in users if any(name.startswith("viz_core.hub") for name in imports(path))}
-    allowed = {"pages/model_lab", "viz_core/lessons/model_lab", "viz_core/view/hub.py"}
+    allowed = {"pages/model_lab", "viz_core/view/hub.py"}
     allowed.add("viz_core/__init__.py")  # imported when a name is used
     names = {str(path.relative_to(ROOT)) for path in found}
     assert {name for name in names if not name.startswith(tuple(allowed))} == set()

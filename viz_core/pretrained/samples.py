@@ -38,11 +38,15 @@ SCENES = ("airplane", "ship", "automobile", "truck", "frog", "cat")
 
 
 def drawn_picture(name: str) -> Image.Image:
-    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if its file is missing or damaged."""
+    """Return one of `GARMENTS` or `SCENES`, 256 x 256 pixels. AssetError if their file is missing or damaged."""
     row, column = divmod((*GARMENTS, *SCENES).index(name), _IN_A_ROW)
+    return _drawn_sheet().crop((column * _SIDE, row * _SIDE, (column + 1) * _SIDE, (row + 1) * _SIDE))
+
+
+@cache
+def _drawn_sheet() -> Image.Image:
     with reading(_DRAWN), Image.open(_DRAWN) as sheet:
-        box = (column * _SIDE, row * _SIDE, (column + 1) * _SIDE, (row + 1) * _SIDE)
-        return sheet.convert("RGB").crop(box)
+        return sheet.convert("RGB")
 
 
 _SENTENCES = ASSETS / "samples" / "sentences.json"
