@@ -71,6 +71,7 @@ function receive(view, bytes, { setTriggerValue }) {
   say.hidden = data.start === null;
   if (view.held >= data.places.length) view.held = null;
   if (data.start !== null) select(view, view.held ?? data.start); // held, where it has just been masked
+  drawing.dataset.drawn = true; // for tests and benches
 }
 
 function drawToken(view, token, place) {
