@@ -301,7 +301,7 @@ def test_the_documentation_lists_every_setting() -> None:
     assert found[1] == table()
 
 
-def test_nothing_else_is_asked_of_the_environment() -> None:
+def test_no_other_variable_is_read() -> None:
     """Every ATLAS_ variable that the code names is a setting."""
     known = {f"ATLAS_{name.upper()}" for name in Settings.model_fields}
     files = [path for folder in ("viz_core", "ui", "pages", "serving") for path in (ROOT / folder).rglob("*.py")]

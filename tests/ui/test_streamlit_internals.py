@@ -113,7 +113,7 @@ def _page() -> None:
         st.fragment(lambda: st.write("a part"))()
 
 
-def test_parts_that_a_stopped_page_lacks_cannot_be_asked_for() -> None:
+def test_parts_that_a_stopped_page_lacks_cannot_be_requested() -> None:
     app = AppTest.from_function(_page).run()
     assert app.run().session_state.parts == 1
     app.session_state.stops = True

@@ -118,42 +118,51 @@ const LEGEND = 29; // of a legend in one line
  */
 export function reserveMargins(data, layout, family) {
   const margin = { l: 0, r: 0, t: 100, b: 80, ...layout.margin };
-  const least = Math.min(12, margin.r, margin.t); // plotly's distance to the edge, where the two other margins grow
-  const grow = (side, room) => (margin[side] = Math.max(margin[side], Math.ceil(least + room)));
+  const edge = Math.min(12, margin.r, margin.t); // plotly's distance to it, where the two other margins grow
+  const grow = (side, room) => (margin[side] = Math.max(margin[side], Math.ceil(edge + room)));
   if (data.filter(({ showlegend }) => showlegend !== false).length > 1 && layout.legend?.y === 1) grow("t", LEGEND);
   for (const [name, axis] of Object.entries(layout)) {
-    const [, letter] = name.match(/^([xy])axis\d*$/) ?? [];
-    if (!letter || axis.visible === false || axis.side === "right" || axis.side === "top") continue;
-    const across = layout[(axis.anchor ?? (letter === "x" ? "y" : "x")).replace(/^[xy]/, "$&axis")];
-    if (endsOf(across ?? {}).from > 0) continue;
-    const title = axis.title?.font?.size ?? MEDIUM;
-    const lines = (axis.title?.text ?? "").split("<br>").length - 1;
-    const named = title * (CAPITALS + LINE * lines) + (letter === "x" ? STANDOFF.x : STANDOFF.y);
-    const size = letter === "x" ? heightOfLabels(axis, layout, family) : widestLabel(data, layout, name, family);
-    grow(letter === "x" ? "b" : "l", named + (axis.showticklabels === false ? 0 : PAD + 1 + size) + (axis.ticks === "outside" ? TICK : 0));
+    if (!isAtEdge(name, axis, layout)) continue;
+    if (name[0] === "x") grow("b", besideLabels(axis, STANDOFF.x, labelHeight(axis, layout, family)));
+    else grow("l", besideLabels(axis, STANDOFF.y, labelWidth(data, layout, name, family)));
   }
   layout.margin = margin;
 }
 
-const widthOf = (label, family) => Math.max(...String(label).split("<br>").map((line) => textWidth(plain(line), `${SMALL}px ${family}`)));
+/** Whether this is an axis whose labels stand below or to the left of all plots. */
+function isAtEdge(name, axis, layout) {
+  const [, letter] = name.match(/^([xy])axis\d*$/) ?? [];
+  if (!letter || axis.visible === false || axis.side === "right" || axis.side === "top") return false;
+  const crossing = layout[(axis.anchor ?? (letter === "x" ? "y" : "x")).replace(/^[xy]/, "$&axis")];
+  return endsOf(crossing ?? {}).from === 0;
+}
+
+/** Room for the labels of an axis, of this size, and its title. */
+function besideLabels({ title, showticklabels, ticks }, standoff, size) {
+  const lines = (title?.text ?? "").split("<br>").length - 1;
+  const titled = (title?.font?.size ?? MEDIUM) * (CAPITALS + LINE * lines) + standoff;
+  return titled + (showticklabels === false ? 0 : PAD + 1 + size) + (ticks === "outside" ? TICK : 0);
+}
+
+const textWidthOf = (label, family) => Math.max(...String(label).split("<br>").map((line) => textWidth(plain(line), `${SMALL}px ${family}`)));
 
 /** A label as it is seen: plotly reads tags in it, so that a token's own brackets are escaped. */
 const plain = (line) => line.replace(/<[^>]*>/g, "").replace(/&(?:lt|gt|amp);/g, "<");
 
 /** Height of the labels of a horizontal axis, which slant where they would overlap: of one line where they are not known. */
-function heightOfLabels(axis, layout, family) {
+function labelHeight(axis, layout, family) {
   const labels = (axis.ticktext ?? []).map(String);
   const { from, to } = endsOf(axis);
   const between = ((to - from) * roomOf(layout, "x")) / labels.length;
-  const widths = labels.map((label) => widthOf(label, family));
+  const widths = labels.map((label) => textWidthOf(label, family));
   if (widths.some((width, i) => (width + (widths[i - 1] ?? 0)) / 2 > between)) return SLANT * Math.max(...widths) + LABEL;
   return LABEL * Math.max(1, ...labels.map((label) => label.split("<br>").length));
 }
 
 /** Width of the widest label of a vertical axis, which plotly chooses: 0 where that is not known. */
-function widestLabel(data, layout, name, family) {
+function labelWidth(data, layout, name, family) {
   const axis = layout[name];
-  const width = (labels) => Math.max(0, ...labels.map((label) => widthOf(label, family)));
+  const width = (labels) => Math.max(0, ...labels.map((label) => textWidthOf(label, family)));
   if (axis.ticktext ?? axis.tickvals) return width(axis.ticktext ?? axis.tickvals);
   const values = data.filter(({ yaxis = "y" }) => yaxis.replace("y", "yaxis") === name).flatMap(({ y }) => [...(y ?? [])]);
   if (values.some((value) => typeof value === "string")) return width(values);

@@ -157,7 +157,7 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     expect_rest(page)
 
 
-def test_keys_of_an_atom_are_highlighted_and_it_is_pinned_and_masked(page: Page, app_url: str) -> None:
+def test_an_atom_marks_its_keys_and_is_pinned_and_masked(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/atom-mapping")
     say = page.locator(".places .say")
     expect(say).to_have_text(

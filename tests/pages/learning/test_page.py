@@ -134,7 +134,7 @@ SOME = recorded(
 )
 
 
-def test_only_what_every_seed_turns_round_is_said_to_differ() -> None:
+def test_only_differences_of_every_seed_are_reported() -> None:
     """Rotary and T5 overlap; both are above none with each seed. Learned stands in no paper's table."""
     assert reversed_pairs(read_reaches(SOME), "kazemnejad") == [("t5", "none"), ("rotary", "none")]
     assert reversed_pairs(read_reaches(SOME), "press") == []

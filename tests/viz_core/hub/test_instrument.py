@@ -292,7 +292,7 @@ def test_a_layer_that_ran_unseen_is_named_after_the_recording() -> None:
             model[0](X)  # the other did not run
 
 
-def test_a_forgotten_model_is_not_kept_alive() -> None:
+def test_a_deleted_model_is_freed() -> None:
     model = in_memory("gpt2")
     instrument(model)
     gone = weakref.ref(model)

@@ -185,7 +185,7 @@ def test_what_it_writes_and_when_is_what_transformers_says(model: HubModel, run:
     assert np.allclose(token_starts(weights) * sound.key_seconds, expected_times, atol=1e-6)
 
 
-def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any) -> None:
+def test_language_and_task_reach_the_model(model: HubModel, plain: Any) -> None:
     assert (model.card.languages, model.card.tasks) == (("en", "fr"), ("transcribe", "translate"))
     run = model.run(sound=SOUND, language="fr", task="translate", max_new_tokens=3)
     begin = ["<|startoftranscript|>", "<|fr|>", "<|translate|>", "<|notimestamps|>"]
@@ -197,7 +197,7 @@ def test_it_is_told_what_is_spoken_and_what_to_write(model: HubModel, plain: Any
     assert [token.text for token in run.decoder_tokens[1:3]] == ["<|fr|>", "<|transcribe|>"]
 
 
-def test_what_it_heard_is_what_the_model_was_given(run: HubRun) -> None:
+def test_its_sound_is_the_input_of_the_model(run: HubRun) -> None:
     sound = run.sound
     assert sound is not None
     made = features_of(SOUND)

@@ -289,7 +289,7 @@ def test_a_token_mask_of_another_size_or_with_a_gap_is_refused() -> None:
         pass
 
 
-def test_padding_is_kept_in_files_and_left_out_of_means(tmp_path: Path) -> None:
+def test_padding_is_stored_in_files_and_excluded_from_means(tmp_path: Path) -> None:
     inputs, options = batch_of(5, "left")
     _, call = attended(inputs, **options)
     outputs = torch.cat([head_outputs(call.text(row))[0] for row in (0, 1)], dim=1)

@@ -160,7 +160,7 @@ def test_every_option_of_multihead_attention(data: st.DataObject) -> None:
 
 @pytest.mark.parametrize("padded", [False, True])
 @pytest.mark.parametrize("need_weights", [False, True])
-def test_a_mask_that_is_said_to_be_causal(need_weights: bool, padded: bool) -> None:
+def test_a_mask_marked_as_causal(need_weights: bool, padded: bool) -> None:
     layer, X = nn.MultiheadAttention(8, 2, batch_first=True), drawn(2, 5, 8)
     options = {"key_padding_mask": padding(float, 2, 5)} if padded else {}
     mask = nn.Transformer.generate_square_subsequent_mask(5)
