@@ -7,6 +7,7 @@ import asyncio
 import tempfile
 import time
 from collections.abc import Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 from playwright.sync_api import Browser, Page, sync_playwright
@@ -19,6 +20,9 @@ from ui.text.words import ENGLISH, load_words
 
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
 QUIET = 1.0  # seconds in which nothing on the page changes
+REST = 1.0  # seconds in which a server ends what it does for the visitor before
+BETWEEN = 3  # chapters between two visits to the peers
+WALKS = 2
 TIMEOUT = 120.0
 EMPTY = "benchmarks/peers/empty.py"
 FURNISHED = "benchmarks/peers/furnished.py"
@@ -30,28 +34,42 @@ BESIDE_FURNISHED = 1.5  # times
 GOING, GOING_BACK = 1.5, 1.0  # seconds
 
 
-def measure(samples: int = 2, chapters: Sequence[str] | None = None) -> list[Row]:
+def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row]:
     """Seconds, until a picture shows in the window, and until nothing on the page changes any more.
 
-    The server has answered every chapter once; the visitor's browser knows nothing. Each number is told as it comes.
-    RuntimeError if there is no Chromium, or a server does not start.
+    The servers have answered every page once; the visitor's browser knows nothing. The peers are visited in turns with
+    the chapters: a machine is not as fast all the time. Each number is told as it comes. RuntimeError if there is no
+    Chromium, or a server does not start.
     """
     chapters = tuple(chapters or all_chapters())
-    with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
-        asyncio.run(_answer_once(server.url, chapters))
-        with sync_playwright() as playwright, chromium(playwright) as browser:
-            starts = tuple(_started(browser) for _ in range(samples))
-            empty = _peer(browser, EMPTY, "an empty app", samples)
-            furnished = _peer(browser, FURNISHED, "a furnished app", samples)
-            times = {name: _visits(browser, server.url, name, samples) for name in chapters}
-            walks = [_walk(browser, server.url, chapters) for _ in range(samples)]
-    opened = {name: tuple(settled for _, settled in found) for name, found in times.items()}
-    pictured = {name: tuple(first for first, _ in found) for name, found in times.items()}
-    going = {name: tuple(walk[name][0] for walk in walks) for name in chapters if name != "home"}
-    back = {name: tuple(walk[name][1] for walk in walks) for name in chapters if name != "home"}
+    opened: dict[str, list[tuple[float, float]]] = {name: [] for name in (EMPTY, FURNISHED, *chapters)}
+    with ExitStack() as stack:
+        logs = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
+        servers = map(running, logs, ("app.py", EMPTY, FURNISHED))
+        ours, *peers = (stack.enter_context(server).url for server in servers)
+        asyncio.run(_answer_once(ours, chapters))
+        browser = stack.enter_context(chromium(stack.enter_context(sync_playwright())))
+        addresses = dict(zip((EMPTY, FURNISHED), peers, strict=True)) | {
+            name: _address(ours, name) for name in chapters
+        }
+        for url in peers:
+            _opened(browser, url)
+        for _ in range(samples):
+            for place, name in enumerate(chapters):
+                for each in (*((EMPTY, FURNISHED) if place % BETWEEN == 0 else ()), name):
+                    time.sleep(REST)
+                    opened[each].append(_opened(browser, addresses[each]))
+                    _tell(f"a visit to {each}", opened[each][-1])
+        starts = tuple(_started(browser) for _ in range(WALKS))
+        walks = [_walk(browser, ours, chapters) for _ in range(WALKS)]
+    pictured, settled = ({name: tuple(each[part] for each in opened[name]) for name in chapters} for part in (0, 1))
+    empty, furnished = (tuple(last for _, last in opened[peer]) for peer in (EMPTY, FURNISHED))
+    going, back = (
+        {name: tuple(walk[name][part] for walk in walks) for name in chapters if name != "home"} for part in (0, 1)
+    )
     return [
         Row("home: server start to first picture", "s", starts, target=START),
-        *_rows("a visit, settled", opened, SETTLED, _EMPTY, empty),
+        *_rows("a visit, settled", settled, SETTLED, _EMPTY, empty),
         Row(_FURNISHED, "s", furnished, _EMPTY, empty),
         _rows("a visit, first picture", pictured, FIRST_PICTURE, _EMPTY, empty)[0],
         *_rows("a visit, first picture", pictured, BESIDE_FURNISHED, _FURNISHED, furnished),
@@ -80,25 +98,11 @@ async def _answer_once(url: str, chapters: Sequence[str]) -> None:
             await visitor.open("" if name == "home" else name)
 
 
-def _peer(browser: Browser, script: str, name: str, samples: int) -> tuple[float, ...]:
-    with tempfile.TemporaryDirectory() as log, running(Path(log), script) as server:
-        _opened(browser, server.url)
-        found = tuple(_opened(browser, server.url)[1] for _ in range(samples + 1))
-    _tell(name, found)
-    return found
-
-
 def _started(browser: Browser) -> float:
     """Seconds from the start of a server to the first picture of its home page."""
     begun = time.perf_counter()
     with tempfile.TemporaryDirectory() as log, running(Path(log), "app.py") as server:
         return time.perf_counter() - begun + _opened(browser, server.url)[0]
-
-
-def _visits(browser: Browser, url: str, chapter: str, samples: int) -> list[tuple[float, float]]:
-    found = [_opened(browser, _address(url, chapter)) for _ in range(samples)]
-    _tell(f"a visit to {chapter}", (settled for _, settled in found))
-    return found
 
 
 def _tell(what: str, seconds: Iterable[float]) -> None:

@@ -19,7 +19,7 @@ from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS_SCALE, Labels, lay_out, token_ticks
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, token_ticks
 from viz_core.tasks.film import Film
 
 
@@ -188,29 +188,30 @@ def heads_figure(
 
 
 def every_head_figure(weights: Float[Tensor, "layers heads n n"], tokens: Sequence[str]) -> go.Figure:
-    """Draw the map of every head, a row a layer, with the tokens along the axes."""
-    layers, heads = weights.shape[:2]
-    titles = [head_number(head + 1) for head in range(heads)]
-    rows = [layer_place(layer + 1) for layer in range(layers)]
-    figure = make_subplots(
-        layers, heads, column_titles=titles, row_titles=rows, horizontal_spacing=0.02, vertical_spacing=0.04
+    """Draw the map of every head, a row a layer: as one map with gaps, which plotly draws faster than eight."""
+    layers, heads, n = weights.shape[:3]
+    apart = np.pad(weights.numpy(), ((0, 0), (0, 0), (0, 1), (0, 1)), constant_values=np.nan)  # a blank row and column
+    pairs = np.pad([[f"{query} → {key}" for key in tokens] for query in tokens], (0, 1), constant_values="")
+    figure = traces.cells(
+        go.Figure(),
+        apart.swapaxes(1, 2).reshape(layers * (n + 1), -1)[:-1, :-1],
+        hover="%{text}: %{z:.2f}",
+        text=np.tile(pairs, (layers, heads))[:-1, :-1],
     )
-    for layer in range(layers):
-        for head in range(heads):
-            traces.cells(
-                figure,
-                weights[layer, head].numpy(),
-                hover="%{text}: %{z:.2f}",
-                text=[[f"{query} → {key}" for key in tokens] for query in tokens],
-                coloraxis="coloraxis",
-                row=layer + 1,
-                col=head + 1,
-            )
-    lay_out(figure, "", "", 50 + 145 * layers, margin={"l": 10, "r": 24, "t": 24, "b": 10})
-    figure.update_layout(coloraxis={"colorscale": WEIGHTS_SCALE, "cmin": 0, "cmax": 1, "showscale": False})
-    figure.update_xaxes(showticklabels=False, ticks="")
-    figure.update_layout(meta=named_parts(whole="head"))
-    return figure.update_yaxes(showticklabels=False, ticks="", autorange="reversed")
+
+    def named(names: Sequence[str]) -> dict[str, Any]:
+        middles = [(n + 1) * place + (n - 1) / 2 for place in range(len(names))]
+        return {"tickvals": middles, "ticktext": names, "showgrid": False, "zeroline": False}
+
+    return lay_out(
+        figure,
+        "",
+        "",
+        50 + 145 * layers,
+        xaxis={**named([head_number(head + 1) for head in range(heads)]), "side": "top", "automargin": False},
+        yaxis={**named([layer_place(layer + 1) for layer in range(layers)]), "autorange": "reversed"},
+        meta=named_parts(whole="head"),
+    )
 
 
 def pattern_figure(

@@ -13,7 +13,9 @@ from ui.widgets import traces
 from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
 from viz_core.lessons.linear_attention import CHANCE, LETTERS, Stream
 
-_BAR = {"orientation": "h", "y": 1.0, "yanchor": "bottom", "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
+_BAR = {"orientation": "h", "yref": "container", "y": 1, "ypad": 0, "thickness": 10, "len": 0.5, "tickformat": ".2~f"}
+"""Above a map, in the margin `_ROOM`: plotly draws a chart twice that has to make room for its colour bar."""
+_ROOM = {"t": 40}
 _SQUARE = {"showgrid": False, "zeroline": False}
 
 
@@ -48,6 +50,7 @@ def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels:
         440,
         xaxis={"tickvals": numbers, "ticktext": letters, "tickangle": 0, **_SQUARE},
         yaxis={"tickvals": numbers, "ticktext": wanted, "autorange": "reversed", **_SQUARE},
+        margin=_ROOM,
     )
 
 
@@ -69,6 +72,7 @@ def state_figure(
         height,
         xaxis={"dtick": 1, **_SQUARE},
         yaxis={"dtick": 1, "autorange": "reversed", **_SQUARE},
+        margin=_ROOM,
     )
 
 

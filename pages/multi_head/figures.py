@@ -116,7 +116,7 @@ def heads_figure(weights: Float[np.ndarray, "heads n n"], labels: Labels) -> go.
         traces.cells(
             figure, weights[head], hover="%{y}, %{x}: %{z:.3f}", row=head // columns + 1, col=head % columns + 1
         )
-    bare = {"showgrid": False, "zeroline": False, "showticklabels": False, "ticks": ""}
+    bare: dict[str, Any] = {"showgrid": False, "zeroline": False, "showticklabels": False}
     axes = {"xaxis": bare, "yaxis": {"autorange": "reversed", **bare}}
     return lay_out(figure, "", "", 300, **axes, meta=named_parts(whole="head"))
 

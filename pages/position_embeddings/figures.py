@@ -77,7 +77,7 @@ def small_maps(
 ) -> dict[str, go.Figure]:
     """One figure for each map, without ticks or colour bar; hovering shows query, key and value."""
     # Tick labels are hidden but read by the hover label, so no cell carries its own tokens.
-    axis = {"showticklabels": False, "ticks": "", "title": {"standoff": 4}, **token_ticks(tokens)}
+    axis = {"showticklabels": False, "title": {"standoff": 4}, **token_ticks(tokens)}
     return {
         name: lay_out(
             go.Figure(token_heatmap(values, quantity, showscale=False)),

@@ -108,7 +108,7 @@ def weights_figure(
             "tickvals": [0, 0.25, 0.5, 0.75, 1] if largest == 1 else None,
             "zeroline": False,
         },
-        yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False, "ticks": ""},
+        yaxis={"tickvals": places, "ticktext": shown, "autorange": "reversed", "showgrid": False},
         bargap=0.35,
         meta=named_parts(y="key value"),
     )

@@ -120,9 +120,7 @@ def binary_figure(table: Table, base: float, labels: Labels) -> go.Figure:
     names = ["" if column is None else str(column) for column in columns]
     figure.update_xaxes(tickmode="array", tickvals=list(range(bits)), showgrid=False, zeroline=False)
     figure.update_xaxes(title=labels["sine"], ticktext=names, col=2)
-    figure.update_yaxes(
-        autorange="reversed", showgrid=False, zeroline=False, ticks="", dtick=1 if positions < 12 else 5
-    )
+    figure.update_yaxes(autorange="reversed", showgrid=False, zeroline=False, dtick=1 if positions < 12 else 5)
     figure.update_yaxes(title=labels["position"], col=1)
     return figure
 

@@ -65,8 +65,11 @@ def largest_weight(app: AppTest) -> Answer:
 
 
 def layer_of_induction(app: AppTest) -> Answer:
-    maps = torch.tensor(np.stack([trace["z"] for trace in drawn(app, "every-head")]))
-    letters = [row[0].split(" → ")[0] for row in drawn(app, "every-head")[0]["text"]]
+    (grid,) = drawn(app, "every-head")
+    n = [row[0] for row in grid["text"]].index("")
+    letters = [row[0].split(" → ")[0] for row in grid["text"][:n]]
+    cells = np.pad(grid["z"], (0, 1)).reshape(2, n + 1, 4, n + 1)[:, :-1, :, :-1]  # a blank row and column between maps
+    maps = torch.tensor(cells.swapaxes(1, 2).reshape(8, n, n))
     masses = induction_mass(maps, letters).reshape(2, -1).amax(1).tolist()
     return masses.index(max(masses)) if max(masses) > 0.5 else None
 

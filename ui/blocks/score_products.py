@@ -57,7 +57,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
     traces.line(figure, x, heights.cumsum(), ACCENT, labels["sum"], width=2, shape="hvh", hover=hover)
     _add_row(figure, found.key, order, "y2", KEYS, labels["key"])
     _add_row(figure, found.query, order, "y3", QUERIES, labels["query"])
-    row = {"showticklabels": False, "ticks": "", "showgrid": False, "zeroline": False, "fixedrange": True}
+    row = {"showticklabels": False, "showgrid": False, "zeroline": False, "fixedrange": True}
     shown = len(order) <= _MAX_NAMED
     places = list(range(0 if shown else len(order), len(names)))
     return lay_out(

@@ -45,7 +45,7 @@ def reference_address(function: Callable[..., Any]) -> str | None:
 
 Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint
-_PICTURE = 0.5  # and to draw the first picture of a page, before it is given all that is below
+_PICTURE = 0.65  # and to draw the first picture of a page, before it is given all that is below
 _PAINTED = "painted"  # the page whose first picture was sent last
 
 

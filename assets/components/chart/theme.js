@@ -50,8 +50,8 @@ export function templateOf(theme) {
       paper_bgcolor: "rgba(0,0,0,0)",
       plot_bgcolor: "rgba(0,0,0,0)",
       // What is turned ends under its tick: the last one would run out of the chart, where plotly leaves it out.
-      xaxis: { ...ticks, ...rules, autotickangles: [0, -35, -90], showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: STANDOFF.x } },
-      yaxis: { ...ticks, ...rules, automargin: true, title: { ...title, standoff: STANDOFF.y } },
+      xaxis: { ...ticks, ...rules, ticks: "", autotickangles: [0, -35, -90], showgrid: false, zeroline: false, automargin: true, title: { ...title, standoff: STANDOFF.x } },
+      yaxis: { ...ticks, ...rules, ticks: "", automargin: true, title: { ...title, standoff: STANDOFF.y } },
       margin: { pad: PAD, l: 0, r: 0 },
       hoverlabel: { bgcolor: paper, bordercolor: line, font: { color: text, family: font, size: SMALL } },
       modebar: { bgcolor: "rgba(0,0,0,0)", color: faded(text, 0.5), activecolor: text },
@@ -155,7 +155,8 @@ function labelHeight(axis, layout, family) {
   const { from, to } = endsOf(axis);
   const between = ((to - from) * roomOf(layout, "x")) / labels.length;
   const widths = labels.map((label) => textWidthOf(label, family));
-  if (widths.some((width, i) => (width + (widths[i - 1] ?? 0)) / 2 > between)) return SLANT * Math.max(...widths) + LABEL;
+  const slanted = axis.tickangle ?? widths.some((width, i) => (width + (widths[i - 1] ?? 0)) / 2 > between);
+  if (slanted) return SLANT * Math.max(...widths) + LABEL;
   return LABEL * Math.max(1, ...labels.map((label) => label.split("<br>").length));
 }
 
