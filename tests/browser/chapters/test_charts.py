@@ -4,6 +4,7 @@ import io
 from pathlib import Path
 
 import cairosvg
+import pytest
 from PIL import Image
 from playwright.sync_api import Locator, Page, expect
 
@@ -51,6 +52,15 @@ def button(page: Page, name: str) -> Locator:
     """A button over the first chart; they show while the pointer is there."""
     rotation(page).hover()
     return rotation(page).get_by_role("button", name=name)
+
+
+@pytest.mark.parametrize(
+    "chapter", ["bahdanau", "learning", "linear-attention"]
+)  # slanted names, named maps, a colour bar
+def test_a_first_chart_is_drawn_once(page: Page, app_url: str, chapter: str) -> None:
+    page.goto(f"{app_url}/{chapter}")
+    expect(page.locator(DRAWN).first).to_be_visible()
+    assert page.locator(".js-plotly-plot").first.evaluate(MARGINS_SUFFICE)
 
 
 def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app_url: str) -> None:
