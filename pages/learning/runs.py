@@ -128,7 +128,7 @@ def show_runs(chapter: Chapter, runs: Mapping[str, MeasuredRun], follow: bool = 
         st.markdown(f"**{other}**")
         maps = [second.group(second.shot(step), chapter.words, contribution_kind)]
         own: dict[str, Any] = {"head_param": "head2", "pin_param": "pin2", "display_param": "look2"}
-        attention_view(maps, second.opens_with, key="maps2", contribution_kind=contribution_kind, **own)
+        attention_view(maps, second.opens_with, key="maps2", contribution_kind=contribution_kind, folded=True, **own)
     if not follow:
         chapter.flush()
     _charts(chapter, runs, run.film.shots[run.shot(step)])

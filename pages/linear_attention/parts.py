@@ -111,8 +111,8 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
         chapter.claim("same", forms.map_error, _ROUNDING)
         chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)
         chapter.claim("causal", forms.later_weight, 0.0)
-    output = "" if layer.overlapping else f"{forms.outputs[layer.time, 0]:.3g}"
-    picture = map_figure(forms.map, stream, layer.time, names, output if not setting else "")
+    output = "" if layer.overlapping or setting else values["output"]
+    picture = map_figure(forms.map, stream, layer.time, names, output)
     if compared:
         faded = replace(layer, decay=_FADED).forms(broken=True)
         errors: dict[str, Any] = {"error": f"{forms.map_error:.0%}", "faded": f"{faded.map_error:.0%}"}
@@ -140,22 +140,17 @@ def _by_keys(figure: str, layer: Layer) -> str:
 
 
 def about_row(forms: Forms, stream: Stream, time: int) -> dict[str, Any]:
-    """The row of one token: weight on the last value of the letter it asks for, on earlier ones, and on others.
-
-    `sum` writes the output out: each weight that is not 0 times its number.
-    """
+    """The row of one token: output, weight on the last value of the letter it asks for, on earlier ones, on others."""
     letter = stream.wanted[time]
     last = stream.last_written(letter, time)
     row = forms.map[time, : time + 1].tolist()
     earlier = sum(row[t] for t in range(time + 1) if stream.written[t] == letter and t != last)
     others = sum(abs(row[t]) for t in range(time + 1) if stream.written[t] != letter)
     shares = {"last": row[last] if last is not None else 0.0, "earlier": earlier, "others": others}
-    first = stream.values[: time + 1, 0].tolist()
-    terms = [f"{weight:.2g} × {value:g}" for weight, value in zip(row, first, strict=True) if abs(weight) > _ROUNDING]
     return {
         "time": time + 1,
         "letter": LETTERS[letter],
-        "sum": f"{' + '.join(terms)} = {forms.outputs[time, 0]:.3g}",
+        "output": f"{forms.outputs[time, 0]:.3g}",
         **{name: f"{number + 0.0:.2f}" for name, number in shares.items()},
     }
 

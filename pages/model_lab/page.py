@@ -100,6 +100,7 @@ with maps:
         on_switch=partial(toggle_head, chapter, heads),
         on_cell=partial(open_pair, groups),
         contribution_kind=contribution_kind,
+        folded=False,
     )
     if result.sound is not None:
         with above_maps:

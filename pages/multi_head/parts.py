@@ -12,7 +12,7 @@ from pages.multi_head import figures
 from pages.multi_head.figures import heads_figure, ranges_figure, toy_figure
 from pages.multi_head.inputs import MAX_HEADS, LayerInputs
 from ui.blocks.over_picture import tiles, weights_image
-from ui.blocks.translation import sample_maps
+from ui.blocks.translation import DEFAULT_HEAD, sample_maps
 from ui.chapter.chapter import Chapter
 from ui.text.numbers import localised
 from ui.widgets.choices import Mark, Marks
@@ -35,6 +35,7 @@ from viz_core.maps.contributions import ContributionKind, shares_of_call
 from viz_core.pretrained.samples import sentence
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
+from viz_core.view.state import ViewState
 
 _WIDEST = 400
 _LAYER = {"source": "trained", "block": 3, "heads": 8}
@@ -172,11 +173,11 @@ def main_figure(chapter: Chapter, layer_inputs: LayerInputs, broken: str, settin
 
 
 def open_head(chapter: Chapter, layer_inputs: LayerInputs) -> int:
-    """Return the number of the head that is open in the attention view: that in the URL, else the clearest."""
+    """Return the index of the head that is open in the attention view: that in the URL, else `DEFAULT_HEAD`."""
     found = re.fullmatch(r"heads\.0\.(\d{1,3})", st.query_params.get(chapter.controls.key("head"), ""))
     if found and int(found[1]) < layer_inputs.num_heads:
         return int(found[1])
-    return (_maps(chapter, layer_inputs, chapter.contribution_kind()).clearest or (0, 0))[1]
+    return min(DEFAULT_HEAD, layer_inputs.num_heads) - 1
 
 
 def _row_error(layer_inputs: LayerInputs, setting: str) -> float:
@@ -207,6 +208,7 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     group = _maps(chapter, layer_inputs, contribution_kind)
     chapter.attention_view(
         (group,),
+        ViewState("heads", 0, min(DEFAULT_HEAD, layer_inputs.num_heads) - 1),
         run_source=lambda: RunSource.of_recording((group,)),
         contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),

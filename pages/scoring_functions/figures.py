@@ -110,7 +110,7 @@ def sentences_figure(
     labels: Labels,
     separators: str = ENGLISH,
 ) -> go.Figure:
-    """A row a sentence: its words with their weights, in these separators; blanks are empty frames."""
+    """A row a sentence: its words with their weights, in these separators; blanks are grey, with weight 0."""
     rows, columns = weights.shape
     shown = np.array([[i < len(words) for i in range(columns)] for words in sentences])
     across = [str(i + 1) for i in range(columns)]
@@ -122,7 +122,7 @@ def sentences_figure(
         + [""] * (columns - len(words))
         for i, words in enumerate(sentences)
     ]
-    empty.text = np.where(shown, "", labels["blank"])
+    empty.text = np.where(shown, "", f"{labels['blank']}<br>0")
     return figure
 
 

@@ -16,7 +16,7 @@ from plotly.subplots import make_subplots
 
 from pages.scoring_functions.figures import number_grid
 from pages.scoring_functions.scaling import PAIRS, measured_width
-from ui.blocks.translation import or_explain, sentence_input, word_labels
+from ui.blocks.translation import DEFAULT_HEAD, or_explain, sentence_input, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.compute.slots import cached
@@ -69,7 +69,7 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
         with chapter.main_controls():
             labels = word_labels(tokens.labels)
             query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
-            head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), 6)) - 1
+            head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), DEFAULT_HEAD)) - 1
             broken = chapter.break_it(*WEIGHTS)
         word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
         with st.container(key="one-word"):  # which the tour hides as a whole

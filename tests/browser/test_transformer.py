@@ -50,6 +50,10 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     page.get_by_role("tab", name="Cross").click()
     page.locator('button[data-layer="1"][data-head="3"]').click()
     page.wait_for_url(re.compile(r"head=cross\.1\.3"))
+    expect(page.locator("[data-part=filter]")).to_be_hidden()
+    page.get_by_role("application").focus()
+    page.keyboard.press("/")
+    expect(page.locator("[data-part=filter]")).to_be_focused()
     page.get_by_role("application").focus()
     page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
     page.keyboard.press("ArrowRight")

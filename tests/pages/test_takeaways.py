@@ -228,7 +228,7 @@ def two_layers(visits: Visits) -> bool:
 def past_the_trained_length(visits: Visits) -> bool:
     """At the longest length drawn."""
     end = {name: values[-1] for name, values in series(visits, "learning", "reach").items()}
-    far = [end["relative, clipped (Shaw)"], end["ALiBi"]]
+    far = [end["clipped (Shaw)"], end["ALiBi"]]
     return min(far) > 0.8 and max(end["learned"], end["rotary"]) < 0.4
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from ui.text.markdown import escape, plain_text, unescape
 from ui.text.numbers import Name, Point, join_list, localised, plural, separators, series
-from ui.text.translations import term_table, terms_in, translations
+from ui.text.translations import translations
 from ui.text.words import ENGLISH, Words, languages, load_words, streamlit_labels
 
 
@@ -115,19 +115,6 @@ def test_lists_separators_and_terms_are_those_of_the_language() -> None:
     assert translations("pt-BR")["pontuação"] == "score · 評分"
     assert translations("zh-TW")["查詢"] == "query · consulta"
     assert escape("**a** $x$ <b> :red[c]") == r"\*\*a\*\* \$x\$ \<b\> \:red\[c\]"
-
-
-@pytest.mark.parametrize("language", languages())
-def test_a_chapter_s_table_has_its_terms_only(language: str) -> None:
-    words = load_words("attention-pooling", language)
-    names = terms_in(words)
-    assert "kernel" in names
-    assert "patch" not in names
-    lines = term_table(words).splitlines()
-    assert len(lines) == len(names) + 2
-    assert lines[0].startswith(f"| {load_words('common', language)('language-name')} |")
-    assert {line.count("|") for line in lines} == {len(languages()) + 1}
-    assert terms_in(Words("x", {}, {"question": "A narrow keyboard, with Patches."})) == ["patch"]
 
 
 @pytest.mark.parametrize(

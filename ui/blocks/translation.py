@@ -27,6 +27,8 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.shipped import aligning_head
 
 Result = TypeVar("Result")
+DEFAULT_HEAD = 6
+"""The head of the last encoder layer that chapters open on: it attends to the next word."""
 
 
 def sentence_input(chapter: Chapter) -> str:

@@ -7,7 +7,6 @@ import streamlit as st
 from ui.chapter.contents import page
 from ui.chapter.exercises import draw_review
 from ui.chapter.parts import Content
-from ui.text.translations import term_table
 from ui.text.words import languages, load_words
 
 OPEN_ALL = "open-all"
@@ -21,10 +20,10 @@ class Deeper(Content):
         """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its summary, where there is one.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
-        The last sections have two questions on the chapter, and its terms in every language.
+        The last section has two questions on the chapter.
         """
         opened = self._opened_by_link(sections)
-        keys = [self.controls.key(f"open-{name}") for name in (*sections, "review", "glossary")]
+        keys = [self.controls.key(f"open-{name}") for name in (*sections, "review")]
         with st.container(border=True, key="deeper"):
             with st.container(horizontal=True, vertical_alignment="center", key="deeper-head"):
                 st.header(self.common("deeper"), anchor="deeper")
@@ -37,11 +36,9 @@ class Deeper(Content):
                     about = self.words(summary) if self.words.has(summary) else ""
                     label = _label(self.words(f"section.{name}"), about)
                     self.parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
-            last = {"review": ("review", self._review), "glossary": ("terms", self._glossary)}
-            for name, (title, draw) in last.items():
-                with st.container(key=f"section-{name}"):
-                    label = _label(self.common(title), self.common(f"{title}.about"))
-                    self.parts.expander(f"open-{name}", label, None, draw, everything)
+            with st.container(key="section-review"):
+                label = _label(self.common("review"), self.common("review.about"))
+                self.parts.expander("open-review", label, None, self._review, everything)
 
     def any_open(self, sections: Collection[str]) -> bool:
         """Return whether one of these sections was open when the page was drawn, or is to be."""
@@ -50,9 +47,6 @@ class Deeper(Content):
     def _review(self) -> None:
         draw_review([self.words.chapter], "questions", "review")
         st.page_link(page("review"), label=load_words("review").title, icon=":material/arrow_forward:")
-
-    def _glossary(self) -> None:
-        st.markdown(term_table(self.words))
 
     def _opened_by_link(self, sections: Mapping[str, Callable[[], None]]) -> frozenset[str]:
         """Return the sections that a link from before there were sections opens; decided once a visit.

@@ -92,6 +92,7 @@ class Figures(Content):
         default: ViewState | None = None,
         *,
         contribution_kind: ContributionKind = "",
+        folded: bool = True,
         **options: Any,
     ) -> ViewState:
         """Draw every head's map with guidance (`look.maps`); return what is open.
@@ -101,7 +102,7 @@ class Figures(Content):
         """
         if contribution_kind:
             options.pop("run_source", None)
-        view = attention_view(groups, default, contribution_kind=contribution_kind, **options)
+        view = attention_view(groups, default, contribution_kind=contribution_kind, folded=folded, **options)
         if contribution_kind:
             about = f"about-{contribution_kind}"
             st.caption((self.words if self.words.has(about) else self.common)(about))

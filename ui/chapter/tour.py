@@ -38,6 +38,7 @@ class Step:
         state: the page's query parameters.
         part: of the place, shown where the window is too low for all of it; "" for its beginning.
         hides: CSS selectors of what in the place answers the question; all of it if there are none.
+        also: CSS selectors of what else on the page answers it.
     """
 
     number: int
@@ -47,6 +48,7 @@ class Step:
     state: Mapping[str, str]
     part: str = ""
     hides: Sequence[str] = ()
+    also: Sequence[str] = ()
 
     @property
     def address(self) -> dict[str, str]:
@@ -100,6 +102,7 @@ def _sent(step: Step) -> dict[str, object]:
         "place": step.place,
         "part": step.part,
         "hides": step.hides,
+        "also": step.also,
         "question": question.question,
         "answers": [answer.text for answer in question.answers],
         "right": [answer.mark for answer in question.answers].index("x"),

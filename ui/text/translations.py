@@ -9,7 +9,7 @@ from string import Formatter
 import ui.text.words
 from ui.text.markdown import escape
 from ui.text.numbers import Name, join_list
-from ui.text.words import ENGLISH, Words, current_language, fill, languages, load_words, sentences_of_errors
+from ui.text.words import ENGLISH, current_language, fill, languages, load_words, sentences_of_errors
 from viz_core.runtime.assets import reading
 from viz_core.runtime.refusal import RefusalError
 
@@ -81,27 +81,6 @@ def _translations(_folder: Path, language: str) -> dict[str, str]:
         for name, forms in load_terms(language).items()
         for form in forms
     }
-
-
-def terms_in(words: Words) -> list[str]:
-    """Return the names of the terms that a chapter uses, in the order of the list."""
-    text = "\n".join(words.sections.values()).casefold()
-    return [name for name, forms in load_terms(words.language).items() if any(_says(text, form) for form in forms)]
-
-
-def term_table(words: Words) -> str:
-    """Return the terms of a chapter in every language as a Markdown table, the chapter's language first."""
-    order = sorted(languages(), key=words.language.__ne__)
-    lists = [load_terms(language) for language in order]
-    head = " | ".join(load_words("common", language)("language-name") for language in order)
-    rows = [" | ".join(each.get(name, ("",))[0] for each in lists) for name in terms_in(words)]
-    return "\n".join(f"| {row} |" for row in [head, " | ".join("---" for _ in order), *rows])
-
-
-def _says(text: str, form: str) -> bool:
-    """Whether a text has a form as a word; languages without spaces have no word boundaries."""
-    boundary = r"\b" if form.isascii() or (form[0].isalpha() and ord(form[0]) < 0x2E80) else ""
-    return re.search(f"{boundary}{re.escape(form.casefold())}{boundary}", text) is not None
 
 
 @lru_cache(maxsize=16)

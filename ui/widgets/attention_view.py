@@ -44,6 +44,7 @@ def attention_view(
     on_switch: Callable[[str, int], None] | None = None,
     on_cell: Callable[[Cell], None] | None = None,
     contribution_kind: ContributionKind = "",
+    folded: bool = False,
 ) -> ViewState:
     """Draw the view; return the open head, the pinned tokens and the options, all of which the URL holds.
 
@@ -66,6 +67,7 @@ def attention_view(
         on_cell: receives a cell that the reader clicks, before the page reruns.
         contribution_kind: whether the maps hold what a head adds instead of weights, as shares or as lengths.
             Lengths of two inputs have scales of their own, so they are never subtracted.
+        folded: whether the fields that filter heads and find words open with their keys alone.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -94,7 +96,11 @@ def attention_view(
         )
 
     offers = [*map(str, writers), "link"]
-    header: dict[str, Any] = {"offers": offers, "switches": None if off is None else places_of(off, groups)}
+    header: dict[str, Any] = {
+        "folded": folded,
+        "offers": offers,
+        "switches": None if off is None else places_of(off, groups),
+    }
     if requests:  # Streamlit does not pass on an answer equal to the last one, and a file may be requested twice
         header["message_id"] = _field(message, "id")
 

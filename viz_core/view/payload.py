@@ -74,6 +74,7 @@ def encode_view(
     offers: Sequence[str] = (),
     switches: Sequence[str] | None = None,
     offline: bool = False,
+    folded: bool = False,
     message_id: str | None = None,
 ) -> bytes:
     """Encode the next answer to the browser.
@@ -90,6 +91,7 @@ def encode_view(
         offers: what can be saved with Python behind it: "page", "notebook", "link".
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
+        folded: whether the fields that filter heads and find words open with their keys alone, / and f.
         message_id: of the message with the requests; two answers to the same requests must differ to be shown.
     """
     if not state.fits(view.groups):
@@ -110,6 +112,7 @@ def encode_view(
         "turn": turn,
         "state": asdict(state) | {"pins": [str(pin) for pin in state.pins]},
         "offline": offline,
+        "folded": folded,
         "message_id": message_id,
         "offers": list(offers),
         "switches": switches,

@@ -236,6 +236,14 @@ export function listenToKeys(/** @type {View} */ view) {
   return () => document.removeEventListener("keydown", onKeydown);
 }
 
+/** Focus a field to filter or find with, which a chapter's view folds away until then. */
+function openField(/** @type {View} */ view, event, field) {
+  event.preventDefault();
+  view.searching = true;
+  view.render();
+  field.focus();
+}
+
 function onKey(/** @type {View} */ view, event) {
   // Many keyboards type brackets with AltGr, which some systems report as Ctrl as well.
   if (event.metaKey || (event.ctrlKey && !event.getModifierState("AltGraph"))) return;
@@ -243,11 +251,9 @@ function onKey(/** @type {View} */ view, event) {
   const steps = { "[": -1, "]": 1 }[event.key];
   if (steps) stepHead(view, steps);
   else if (event.key === "/") {
-    event.preventDefault();
-    parts.filter.focus();
-  } else if (event.key === "f" && !parts.search.hidden) {
-    event.preventDefault();
-    parts.search.focus();
+    openField(view, event, parts.filter);
+  } else if (event.key === "f" && !onPicture(view)) {
+    openField(view, event, parts.search);
   } else if (event.key !== "Escape") return;
   else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
   else if (state.pins.length) unpin(view);

@@ -9,14 +9,14 @@ const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weight
 export function makeView(parts) {
   return {
     parts, stages: [], stops: [], store: makeStore(), channel: makeChannel(), stamp: null, render() {}, renderHover() {},
-    state: null, cursor: null, hovered: null, slot: "first", several: false, choosing: false, search: "", found: null, dragged: false,
+    state: null, cursor: null, hovered: null, slot: "first", several: false, searching: false, choosing: false, search: "", found: null, dragged: false,
     width: 0, words: null, theme: null, dark: false, paints: null, axes: null, plots: [], unequal: false, reading: null, readable: false,
     saving: null, speaking: 0, waiting: 0, zooming: 0,
   };
 }
 
 /** @returns {Store} */
-const makeStore = () => ({ base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, offers: [], switches: null, derived: new Map() });
+const makeStore = () => ({ base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, folded: false, offers: [], switches: null, derived: new Map() });
 
 /** @returns {Channel} */
 const makeChannel = () => ({
@@ -31,7 +31,7 @@ export function takeAnswer(/** @type {Store} */ store, /** @type {Answer} */ { h
   if (header.base && header.stamp !== store.stamp) {
     Object.assign(store, makeStore(), { base: { ...store.base, ...header.base }, stamp: header.stamp });
   }
-  Object.assign(store, { offline: header.offline, offers: header.offers, switches: header.switches && new Set(header.switches) });
+  Object.assign(store, { offline: header.offline, folded: header.folded, offers: header.offers, switches: header.switches && new Set(header.switches) });
   for (const { name, kind, offset, shape, values, ...notes } of header.parts) {
     const count = shape.reduce((product, size) => product * size, 1);
     const Kind = kind === "exact" ? Float32Array : Uint8Array;

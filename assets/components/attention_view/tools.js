@@ -55,6 +55,7 @@ export function renderTools(/** @type {View} */ view) {
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   const changed = canChange(view) ? [["changed", words.text("measure_changed")]] : [];
   selectDisplay(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
+  parts.filter.hidden = store.folded && !view.searching && !display.filter;
   setHint(parts.filter, filterExample(view));
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = display.filter;
 
@@ -192,7 +193,7 @@ const MAX_LAYERS = 3;
 export function renderSearch(/** @type {View} */ view) {
   const { search, searchNext, searchNote } = view.parts;
   const { words, store } = view;
-  search.hidden = onPicture(view);
+  search.hidden = onPicture(view) || (store.folded && !view.searching);
   setHint(search, words.text("search"));
   if (search !== search.getRootNode().activeElement) search.value = view.search;
   const keys = findKeys(view);

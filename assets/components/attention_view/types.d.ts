@@ -44,7 +44,7 @@ interface Part {
 interface Answer { header: any; buffer: ArrayBuffer; start: number }
 /** What Python has sent. */
 interface Store {
-  base: Base | null; stamp: string | null; parts: Map<string, Part>; bytes: number; missing: Set<string>; offline: boolean;
+  base: Base | null; stamp: string | null; parts: Map<string, Part>; bytes: number; missing: Set<string>; offline: boolean; folded: boolean;
   offers: string[]; switches: Set<string> | null; derived: Map<string, Float32Array>;
 }
 /** What is on its way to Python: the reader's changes and requests, each counted. */
@@ -111,7 +111,7 @@ interface View {
   render(): void; renderHover(): void;
 
   // What the reader has chosen; `state` alone is sent to Python.
-  state: ViewState | null; cursor: Cursor | null; hovered: Head | null; slot: string; several: boolean; choosing: boolean; search: string;
+  state: ViewState | null; cursor: Cursor | null; hovered: Head | null; slot: string; several: boolean; searching: boolean; choosing: boolean; search: string;
   /** What a search has found, for the text and the group it was made in. */
   found: any; dragged: boolean;
 

@@ -6,7 +6,7 @@ import { element } from "../shared/elements.js";
 import { DRAW_MARGIN, mountView, partsOf, stopWatching, stopWatchingVisibility, watchVisibility, watchWidth } from "../shared/mount.js";
 import { fitCells, readChart, saveButton } from "./picture.js";
 import { listenForParts, listenForPoints, listenToTraces, offerFocus, showLit } from "./points.js";
-import { fitTitles, inTheme, reserveMargins, templateOf, themeOf, turnScales } from "./theme.js";
+import { fitTitles, inTheme, isCornerUsed, reserveMargins, templateOf, themeOf, turnScales } from "./theme.js";
 
 let plotly;
 
@@ -144,11 +144,12 @@ function purge(plot) {
 /** Take a figure: its label and its height are there at once. */
 function receive(view, bytes) {
   const { root } = view.parts;
-  const { about } = readChart(bytes);
+  const { about, data, layout } = readChart(bytes);
   if (view.about?.words.save !== about.words.save) view.config = null; // another language needs new buttons
   Object.assign(view, { bytes, about });
   root.setAttribute("aria-label", about.alt);
   root.classList.toggle("clickable", about.clickable);
+  root.classList.toggle("headed", TOUCH && about.bar && isCornerUsed(data, layout, widthOf(root), themeOf(root).font));
   root.style.height = `${placeHeight(view)}px`;
   fetchEarly(about.plotly);
   return render(view);

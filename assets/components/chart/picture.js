@@ -24,7 +24,7 @@ export function fitCells(data, drawn, family) {
     if (numbers || textWidth(FEWEST, `${shown}px ${family}`) > room) trace.texttemplate = "";
     else {
       trace.hovertext ??= trace.text;
-      trace.text = trace.text.map((row) => row.map((text) => cut(text, room, `${shown}px ${family}`)));
+      trace.text = trace.text.map((row) => row.map((text) => linesOf(text).map((line) => cut(line, room, `${shown}px ${family}`)).join("<br>")));
     }
   }
   return true;
@@ -36,11 +36,13 @@ const isLabelled = ({ type, text, texttemplate, textfont }) =>
 const roomIn = ({ text, xaxis = "x" }, drawn) => drawn[xaxis.replace("x", "xaxis")]._length / Math.max(1, text[0].length);
 
 const longest = ({ text, textfont }, family) =>
-  Math.max(1, ...text.flat().map((each) => textWidth(plain(each), `${textfont.size}px ${family}`)));
+  Math.max(1, ...text.flat().flatMap(linesOf).map((line) => textWidth(plain(line), `${textfont.size}px ${family}`)));
 
-function cut(text, room, font) {
-  const shown = shorten(plain(text), room, (part) => textWidth(part, font));
-  return shown === plain(text) ? text : marked(shown);
+const linesOf = (text) => String(text).split("<br>");
+
+function cut(line, room, font) {
+  const shown = NUMBER.test(line) ? plain(line) : shorten(plain(line), room, (part) => textWidth(part, font));
+  return shown === plain(line) ? line : marked(shown);
 }
 
 const plain = (text) => String(text).replace(/&lt;/g, "<").replace(/&gt;/g, ">").replace(/&amp;/g, "&");

@@ -178,6 +178,21 @@ function labelWidth(data, layout, name, family) {
   return width([from, high].map((end) => (Math.trunc(end / step) * step).toFixed(digits)));
 }
 
+const BUTTONS = { width: 70, height: 25 }; // pixels of those at the top right, where they are always visible
+const ENTRY = 45; // of a legend, beside its text
+
+/** Whether something is drawn where a touch screen has the buttons of a chart of this width. */
+export function isCornerUsed(data, { margin, legend, annotations = [] }, width, family) {
+  const [start, free] = [AROUND.x, width - BUTTONS.width];
+  const entries = data.filter(({ showlegend }) => showlegend !== false);
+  const long = entries.reduce((sum, { name }) => sum + ENTRY + textWidthOf(name ?? "", family), start);
+  if ((margin?.t ?? 100) < BUTTONS.height || (entries.length > 1 && legend?.y === 1 && long > free)) return true;
+  return annotations.some(({ xref, yref, x, y, text, font }) => {
+    const half = textWidth(plain(text), `${font?.size ?? NAME}px ${family}`) / 2;
+    return xref === "paper" && yref === "paper" && y > 0.95 && start + x * (width - start) + half > free;
+  });
+}
+
 /** On a phone the title of a colour scale stands along it: over it, it would be wider than the scale, and the picture less. */
 export function turnScales(data, layout) {
   if (layout.width >= NARROW) return;

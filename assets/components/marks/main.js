@@ -2,14 +2,11 @@
 // guess a ring moves from it to the truth, while Python draws the figure that shows it.
 
 import { element } from "../shared/elements.js";
-import { partsOf, readJson, scrollerOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { bringIntoSight, partsOf, readJson, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 
 const POLL_INTERVAL = 150; // ms between checks of the figure: it loads late, moves and changes
 const LEAST = 24; // px of a mark that a finger can hit
 const ROOMY = 64; // px: narrower marks have their answer above them
-const PHONE = 640; // px: narrower windows keep a chapter's controls above its figure
-const clearAbove = () => (innerWidth < PHONE ? 290 : 150); // px above marks in sight, for the question
-const CLEAR_BELOW = 60;
 const SETTLES = 3000; // ms in which a page that runs again may take the focus away
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
@@ -24,6 +21,8 @@ function createView(parent) {
 }
 
 function closeView(view) {
+  view.choosing = false;
+  if (view.data) makeRoom(view, figureOf(view));
   stopWatching(view);
   clearInterval(view.poll);
 }
@@ -48,15 +47,6 @@ function close(view) {
   view.choosing = false;
   render(view);
   view.parts.open.focus();
-}
-
-/** Scroll until all of these places, in the window, are in sight. */
-function bringIntoSight(view, places) {
-  const [top, bottom] = [Math.min(...places.map((place) => place[1])), Math.max(...places.map((place) => place[3]))];
-  const scroller = scrollerOf(view.parts.root.getRootNode().host);
-  if (!scroller || (top >= clearAbove() && bottom <= innerHeight - CLEAR_BELOW)) return;
-  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-  scroller.scrollBy({ top: Math.min(top - clearAbove(), (top + bottom - innerHeight) / 2), behavior });
 }
 
 function receive(view, bytes) {
@@ -147,6 +137,9 @@ function render(view) {
   const figure = isShown(view) ? figureOf(view) : null;
   parts.layer.hidden = parts.note.hidden = !figure;
   parts.open.setAttribute("aria-expanded", String(view.choosing));
+  const text = isRevealed(view) ? data.verdict : data.question;
+  if (parts.note.textContent !== text) parts.note.textContent = text; // else it would be read out again
+  makeRoom(view, figureOf(view));
   if (!figure) return;
   const here = parts.root.getBoundingClientRect();
   const whole = figure.getBoundingClientRect();
@@ -168,19 +161,28 @@ function render(view) {
     button.classList.toggle("tight", width < button.firstElementChild.scrollWidth);
   });
   moveRing(view, places);
-  parts.note.textContent = isRevealed(view) ? data.verdict : data.question;
   placeNote(view, whole, here, places.filter((_, i) => shows(i)));
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
-  bringIntoSight(view, inWindow.filter((_, i) => shows(i)));
+  const shown = inWindow.filter((_, i) => shows(i));
+  bringIntoSight(parts.root.getRootNode().host, Math.min(...shown.map((place) => place[1])), Math.max(...shown.map((place) => place[3])));
   if (view.choosing) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
+}
+
+const isHigh = ({ height }) => height > innerHeight / 2;
+
+/** Move the figure down while the question is above it: it would cover what is there. */
+function makeRoom(view, figure) {
+  const isAbove = figure && view.choosing && !isHigh(figure.getBoundingClientRect());
+  if (isAbove || (figure && view.hasRoom)) figure.style.marginTop = isAbove ? `${view.parts.note.offsetHeight}px` : "";
+  view.hasRoom = isAbove;
 }
 
 /** Above the figure while the reader chooses, at its foot after the guess; under the marks of one as high as a window. */
 function placeNote({ parts: { note }, choosing }, whole, here, places) {
-  const isHigh = whole.height > innerHeight / 2 && places.length > 0;
-  note.classList.toggle("below", isHigh);
-  const end = isHigh ? Math.max(...places.map((place) => place[3])) : (choosing ? whole.top : whole.bottom) - here.top;
+  const below = isHigh(whole) && places.length > 0;
+  note.classList.toggle("below", below);
+  const end = below ? Math.max(...places.map((place) => place[3])) : (choosing ? whole.top : whole.bottom) - here.top;
   Object.assign(note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
 }
 

@@ -111,3 +111,15 @@ export function scrollerOf(element) {
   }
   return null;
 }
+
+const PHONE = 640; // px: narrower windows keep a chapter's controls above its figure
+const clearAbove = () => (innerWidth < PHONE ? 290 : 150); // px above what is in sight, for a question
+const CLEAR_BELOW = 60;
+
+/** Scroll what scrolls this element until a place, from top to bottom in the window, is in sight. */
+export function bringIntoSight(element, top, bottom) {
+  const scroller = scrollerOf(element);
+  if (!scroller || (top >= clearAbove() && bottom <= innerHeight - CLEAR_BELOW)) return;
+  const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
+  scroller.scrollBy({ top: Math.min(top - clearAbove(), (top + bottom - innerHeight) / 2), behavior });
+}

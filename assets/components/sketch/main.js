@@ -1,7 +1,7 @@
 // A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
 import { hexOf, makePalette } from "../shared/canvas.js";
-import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { bringIntoSight, partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
 
 // The layout of the board over a figure in CSS pixels, and the description of a point on it.
 
@@ -150,6 +150,7 @@ const TOP = 99;
 const STEP = 3; // levels of a press of an arrow key
 const FAR = 12; // with Shift
 const MOVE = 1200; // ms from the guess to the truth
+const BESIDES = 210; // px of a window for what is around a figure and the button that reveals
 const POLL_INTERVAL = 150; // ms between checks of a figure that is drawn on: it loads late, moves and is zoomed
 
 function createView(parent) {
@@ -187,6 +188,7 @@ const layoutKey = (view) => JSON.stringify(overFigure(view));
 function receive(view, data) {
   const count = data.kind === "star" ? 2 : data.kind === "weights" ? data.names.length : data.places.length;
   const isNew = view.data && !view.data.truth && data.truth;
+  view.seeks ??= !data.truth && Boolean(document.activeElement?.matches("[role=switch]")); // which began it
   view.data = data;
   if (data.guess) {
     view.levels = data.guess.match(/../g).map(Number);
@@ -285,11 +287,24 @@ function render(view) {
   parts.verdict.textContent = data.verdict;
   parts.paper.setAttribute("aria-label", words.label);
   parts.paper.setAttribute("aria-valuenow", levels[data.kind === "star" ? 1 : view.at]);
-  if (view.layout) parts.paper.setAttribute("aria-valuetext", view.layout.describe(levels, view.at));
+  if (!view.layout) return;
+  parts.paper.setAttribute("aria-valuetext", view.layout.describe(levels, view.at));
+  if (view.seeks) seek(view);
+}
+
+/** Scroll to the figure and the button that reveals. */
+function seek(view) {
+  view.seeks = false;
+  const { root, paper, reveal } = view.parts;
+  const [{ top, bottom }, end] = [paper.getBoundingClientRect(), reveal.getBoundingClientRect().bottom];
+  bringIntoSight(root.getRootNode().host, top, Math.max(bottom, end));
 }
 
 function place(view) {
   const { x, y, width, height } = view.layout;
+  const { root, reveal } = view.parts;
+  root.classList.toggle("far", -y > innerHeight - BESIDES);
+  Object.assign(reveal.style, { left: `${x}px`, top: `${y + height}px` });
   Object.assign(view.parts.paper.style, { left: `${x}px`, top: `${y}px`, width: `${width}px` });
   Object.assign(view.parts.verdict.style, { left: `${x}px`, top: `${y + height}px`, maxWidth: `${width}px` });
   drawBoard(view);

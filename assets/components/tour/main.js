@@ -165,8 +165,8 @@ function render() {
   // On a touch screen the ring of the focus would look like a choice.
   if (fresh && document.activeElement === document.body && !matchMedia("(hover: none)").matches) bar.focus();
   writeHeight();
-  const { chapter, place, part, hides } = tour.steps[number - 1];
-  hide(isOpen ? place : "", hides);
+  const { chapter, place, part, hides, also } = tour.steps[number - 1];
+  hide(isOpen ? place : "", hides, also);
   document.documentElement.toggleAttribute("data-tour-asks", isOpen);
   if (chapter !== tour.chapter) shown = 0; // its page is loading
   else if (shown !== number) {

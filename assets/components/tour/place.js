@@ -13,6 +13,7 @@ const GAP = 8; // px, between the element and the bar
 let timer;
 let growth; // watches the page once the element has come to rest
 const HIDDEN = "visibility: hidden !important; opacity: 0 !important"; // what is in it may be visible by itself
+const CAPTIONS = '[data-testid="stCaptionContainer"]';
 const hidden = { key: "", parts: [], timer: 0 }; // what is hidden now
 
 /**
@@ -56,10 +57,11 @@ export function mark(key) {
 }
 
 /**
- * Hide these parts, CSS selectors, of the element with this key, or all of it where none is named; of no other.
+ * Hide these parts, CSS selectors, of the element with this key, or all of it where none is named; of no other. Hide
+ * `also` what else on the page answers the question: these selectors, and every caption, since it describes a figure.
  * By rules, since Streamlit makes elements anew; those in components come late, each with a tree of its own.
  */
-export function hide(key, parts = []) {
+export function hide(key, parts = [], also = []) {
   clearInterval(hidden.timer);
   const before = hidden.key && placeOf(hidden.key);
   if (before) before.inert = false;
@@ -68,8 +70,9 @@ export function hide(key, parts = []) {
   Object.assign(hidden, { key, parts });
   if (!key) return;
   const place = `.st-key-${CSS.escape(key)}`;
-  const named = parts.map((part) => `${place} ${part}`).join(", ") || `${place} > *`;
-  document.head.append(element("style", "tour-hides", {}, `${named} { ${HIDDEN} } ${place} { --tour-question: "?"; position: relative }`));
+  const named = parts.map((part) => `${place} :is(${part}, ${part} *)`).join(", ") || `${place} > *`;
+  const outside = [CAPTIONS, ...also].map((part) => `.stMainBlockContainer :is(${part}, ${part} *)`).join(", ");
+  document.head.append(element("style", "tour-hides", {}, `${named}, ${outside} { ${HIDDEN} } ${place} { --tour-question: "?"; position: relative }`));
   hideInside();
   hidden.timer = setInterval(hideInside, EVERY);
 }

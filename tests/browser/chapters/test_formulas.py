@@ -118,7 +118,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     assert lines_drawn(page) == []
     paper, reveal = card.get_by_role("slider", name="Your curve"), card.get_by_role("button", name="Reveal")
     expect(reveal).to_be_disabled()
-    paper.hover()
+    expect(paper).to_be_in_viewport(ratio=0.99)
     paper.click(position={"x": 530, "y": 100})
     paper.press("ArrowRight")
     expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^3: "))

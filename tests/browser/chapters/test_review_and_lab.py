@@ -101,6 +101,7 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     page.goto(lab_url)
     expect(page.get_by_text("It writes:")).to_be_visible(timeout=SLOW)
     expect(page.get_by_role("application", name=re.compile("^Attention map"))).to_be_visible(timeout=SLOW)
+    expect(page.locator("[data-part=filter]")).to_be_visible()
     box = page.get_by_label("Your text", exact=True)
     box.fill("Tom gave Mary a book. Tom gave")
     box.press("Control+Enter")

@@ -31,7 +31,6 @@ _SEEN = """([key, part]) => {
   return { inside, covers, visibility: getComputedStyle(whole.firstElementChild).visibility };
 }"""
 
-
 # Of what a step hides: whether each element is, whether it can be pointed at, and whether the rest is seen.
 _HIDDEN = """([key, parts]) => {
   const whole = document.querySelector(`.stMainBlockContainer .st-key-${key}`);
@@ -42,14 +41,23 @@ _HIDDEN = """([key, parts]) => {
   return { hidden: all.map(gone), inert: whole.inert, figure: seen(whole.firstElementChild) };
 }"""
 
+# Sentences of the pages that answer a step's question, outside its place: hidden until the guess.
+ANSWERING = {"mask": ("sentences",), "waves": ("definition", "look.table"), "spare": ("finding.same-translation",)}
+ANSWERING |= dict.fromkeys(("lookup", "temperature", "nearness"), ("definition",))
+
+
+def answers_seen(page: Page, step: Step, language: str) -> list[bool]:
+    """Whether each is seen: its longest part without markup."""
+    words, seen = load_words(step.chapter, language), page.get_by_test_id("stMain").inner_text()
+    parts = (re.split(r"[][$*{}\n]|\(#[\w-]+\)", words(name)) for name in ANSWERING.get(step.name, []))
+    return [max(each, key=len).strip() in seen for each in parts]
+
 
 def expect_step(page: Page, number: int, language: str = "en") -> Step:
     """The bar asks the step's question, its chapter is open, as the step sets it, and its place is in the window."""
     step = steps()[number - 1]
     bar, words = page.locator(".tour-bar"), load_words("tour", language)
-    expect(bar.locator(".tour-place")).to_have_text(
-        words("bar.place").replace("{place}", str(number)).replace("{count}", str(len(steps())))
-    )
+    expect(bar.locator(".tour-place")).to_have_text(words("bar.place", place=number, count=len(steps())))
     expect(page.get_by_role("heading", level=1, name=load_words(step.chapter, language).title)).to_be_visible()
     expect(page.locator(f".stMainBlockContainer .st-key-{step.place}[data-toured]")).to_be_in_viewport()
     expect(page).to_have_url(re.compile(rf"/{step.chapter}[?]tour={number}&"))
@@ -68,6 +76,7 @@ def expect_question(page: Page, step: Step, language: str = "en") -> None:
     found = page.evaluate(_HIDDEN, there)
     assert all(found["hidden"]), step.name
     assert found["inert"]
+    assert not any(answers_seen(page, step, language)), step.name
     assert found["figure"] == bool(step.hides), "what is around the answer is seen"
 
 
@@ -76,6 +85,7 @@ def expect_shown(page: Page, step: Step, reply: str, language: str = "en") -> No
     expect(page.locator(".tour-sentence")).to_have_text(f"{reply} {step.question(language).why}".strip())
     expect(page.locator(".tour-answer")).to_have_count(0)
     expect_rest(page)
+    assert all(answers_seen(page, step, language)), step.name
     page.wait_for_function(
         f"(place) => {{ const seen = ({_SEEN})(place); return seen.inside && !seen.covers.length }}",
         arg=[step.place, step.part],

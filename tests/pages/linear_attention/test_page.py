@@ -23,6 +23,6 @@ def test_opens_with_one_number_a_key(visits: Visits) -> None:
     assert {"same", "chunks", "causal", "equal", "age", "written", "orthogonal"} <= set(claim_names(app))
 
 
-def test_a_row_is_written_out() -> None:
+def test_a_row_has_its_output() -> None:
     layer = Layer("delta", 11, 0.9, 2)
-    assert about_row(layer.forms(), layer.stream(), 11)["sum"] == "0.9 × 8 = 7.2"  # written one token ago, then faded
+    assert about_row(layer.forms(), layer.stream(), 11)["output"] == "7.2"  # written one token ago, then faded

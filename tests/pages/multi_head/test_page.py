@@ -27,11 +27,13 @@ def test_a_sentence_through_fresh_weights_with_its_claims(visits: Visits) -> Non
     assert "w = d/h = 64/8 = 8" in texts(app)
 
 
-@pytest.mark.parametrize(("quantity", "head"), [("Attention weights", 3), ("contributions", 4), ("lengths", 1)])
-def test_the_head_that_opens_is_the_one_that_sections_look_into(visits: Visits, quantity: str, head: int) -> None:
+@pytest.mark.parametrize("quantity", ["Attention weights", "contributions", "lengths"])
+def test_the_head_that_opens_is_that_of_scoring_and_the_one_that_sections_look_into(
+    visits: Visits, quantity: str
+) -> None:
     app = visits(CHAPTER, **{"open-all": "true", "mh-stage": "Scores", "mh-quantity": quantity})
     opened = unframe(components(app, "attention_view")[0].bytes)[0]["state"]["head"]
-    assert opened == head - 1
+    assert opened + 1 == visits("scoring-functions").selectbox(key="sf-which").value
     assert any(f"Head {opened + 1} of 8" in caption.value for caption in app.caption)
 
 
