@@ -177,6 +177,10 @@ def open_head(chapter: Chapter, layer_inputs: LayerInputs) -> int:
     found = re.fullmatch(r"heads\.0\.(\d{1,3})", st.query_params.get(chapter.controls.key("head"), ""))
     if found and int(found[1]) < layer_inputs.num_heads:
         return int(found[1])
+    return _default_head(layer_inputs)
+
+
+def _default_head(layer_inputs: LayerInputs) -> int:
     return min(DEFAULT_HEAD, layer_inputs.num_heads) - 1
 
 
@@ -208,7 +212,7 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     group = _maps(chapter, layer_inputs, contribution_kind)
     chapter.attention_view(
         (group,),
-        ViewState("heads", 0, min(DEFAULT_HEAD, layer_inputs.num_heads) - 1),
+        ViewState("heads", 0, _default_head(layer_inputs)),
         run_source=lambda: RunSource.of_recording((group,)),
         contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),
