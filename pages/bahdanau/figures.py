@@ -1,10 +1,12 @@
-"""Pictures of the Bahdanau chapter: a step of the decoder, quality by sentence length, the book's diagrams."""
+"""Pictures of the Bahdanau chapter: the map of its steps, quality by sentence length, the book's diagrams."""
 
 from collections.abc import Mapping, Sequence
 
 import numpy as np
 import plotly.graph_objects as go
+from jaxtyping import Float
 from plotly.subplots import make_subplots
+from torch import Tensor
 
 from ui.blocks.diagram import Arrow, Box, diagram
 from ui.widgets import traces
@@ -16,43 +18,42 @@ from ui.widgets.figure_style import (
     QUERIES,
     SIGNED_SCALE,
     VALUES,
-    WEIGHT_BARS,
     Labels,
     escape_labels,
     lay_out,
+    token_ticks,
 )
 from viz_core.lessons.bahdanau import DecoderSteps
 
+NAMED = 14  # words of a source whose weights are written in the cells
 
-def weights_figure(steps: DecoderSteps, step: int, source: Sequence[str], labels: Labels) -> go.Figure:
-    """One step's weights over the source words, which sum to one; the steps before it stay as a faint outline."""
-    weights = steps.weights.numpy().astype(np.float32)
-    places = list(range(len(source)))
-    figure = go.Figure()
-    for name, row, colour, opacity in (
-        (labels["before"], weights[max(step - 1, 0)], "#9aa0a6", 0.45),
-        (labels["now"], weights[step], WEIGHT_BARS, 1.0),
-    ):
-        if name == labels["before"] and step == 0:
-            continue
-        figure.add_bar(
-            x=places,
-            y=row,
-            name=name,
-            marker={"color": colour, "opacity": opacity},
-            width=0.84 if opacity < 1 else 0.56,
-            meta="weight" if opacity == 1 else None,
-            hovertemplate=f"%{{y:.4f}}<extra>{name}</extra>",
-        )
+
+def map_figure(
+    weights: Float[Tensor, "steps words"], step: int, source: Sequence[str], target: Sequence[str], labels: Labels
+) -> go.Figure:
+    """Weights over the source words, a row for each word written up to this step, which is framed."""
+    cells = weights.numpy().astype(np.float32)
+    cells[step + 1 :] = np.nan
+    numbers = [["" for _ in source] for _ in target]
+    if len(source) <= NAMED:
+        numbers[step] = [f"{weight:.2f}" if weight >= 0.005 else "" for weight in cells[step].tolist()]
+    hover = f"%{{y}} → %{{x}}: %{{z:.4f}}<extra>{labels['weight']}</extra>"
+    figure = traces.cells(go.Figure(), cells, hover=hover, gap=1, written=numbers, meta="weight", textfont={"size": 11})
+    row = {"x0": -0.5, "x1": len(source) - 0.5, "y0": step - 0.5, "y1": step + 0.5}
+    figure.add_shape(type="rect", **row, line={"color": QUERIES, "width": 3})
     return lay_out(
         figure,
         labels["source"],
-        labels["weight"],
-        height=200,
-        xaxis={"tickmode": "array", "tickvals": places, "ticktext": escape_labels(list(source)), "tickangle": -35},
-        yaxis={"range": [0, 1.02 * max(1.0, float(weights[max(step - 1, 0) : step + 1].max()))]},
-        barmode="overlay",
-        meta=named_parts(x="key"),
+        labels["written"],
+        height=100 + 19 * min(len(target), 24),
+        xaxis={**token_ticks(source), "tickangle": -35, "tickfont": {"color": KEYS}, "showgrid": False},
+        yaxis={
+            **token_ticks(target),
+            "range": [len(target) - 0.5, -0.5],
+            "tickfont": {"color": QUERIES},
+            "showgrid": False,
+        },
+        meta=named_parts(x="key", y="word"),
     )
 
 

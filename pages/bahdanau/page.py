@@ -44,12 +44,11 @@ with chapter.card("main"):
     request = translation_inputs(chapter, ATTENTION)
     request, result = translate_or_keep(chapter, request)
     show_result(result)
-    pictures = st.container()  # above what moves them
     step = step_control(chapter, result)
+    figure = st.container()  # above what breaks it
     broken = chapter.break_it(*BROKEN)
-    badges = None if broken else st.container()
-    with pictures:
-        chapter.side_by_side(broken, partial(draw_step, chapter, request, result, step, badges))
+    with figure:
+        chapter.side_by_side(broken, partial(draw_step, chapter, request, result, step))
 chapter.exercise("bed", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
@@ -110,7 +109,7 @@ chapter.deeper(
     {
         "map": alignment_map,
         "models": models,
-        "states": lambda: states(chapter, request, step),
+        "states": lambda: states(chapter, request, result, step),
         "alike": lambda: all_else_alike(chapter),
         "book": book,
         "code": code,

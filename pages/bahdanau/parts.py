@@ -2,7 +2,6 @@
 
 import json
 from collections.abc import Mapping
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from functools import cache
 from itertools import pairwise
@@ -11,17 +10,23 @@ from typing import Any, NamedTuple
 
 import streamlit as st
 from PIL import Image
-from streamlit.delta_generator import DeltaGenerator
 
 from pages.bahdanau import figures
 from pages.bahdanau.figures import attention_model, balanced_figure, curves_figure, plain_model
 from serving.requests.shipped import TranslationRequest
-from ui.blocks.translation import alignment_picture, word_labels
+from ui.blocks.translation import alignment_picture
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, sentence_request, translation, translator
 from ui.text.markdown import escape
 from ui.widgets.choices import Mark, Marks
-from viz_core.lessons.bahdanau import DecoderSteps, decoder_shapes, decoder_steps, step_residuals, wrong_weights
+from viz_core.lessons.bahdanau import (
+    DecoderSteps,
+    decoder_shapes,
+    decoder_steps,
+    step_residuals,
+    word_weights,
+    wrong_weights,
+)
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import Difference, book_bleu
 from viz_core.pretrained.samples import sentence
@@ -213,31 +218,30 @@ def gallery_picture() -> Image.Image:
 
 
 TOP = 6  # next tokens shown
-FIRST = 3  # the step that is open: the first one has read nothing yet, and often attends to the full stop
+FIRST = 8  # the step that is open
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 _CAT = {"text": sentence("cat"), "search": "greedy"}
 ANSWERS = Marks(
     "figure-weights",
-    tuple(Mark((place - 0.45, place + 0.45), shares="y") for place in (7, 8, 9)),
+    tuple(Mark((place - 0.45, place + 0.45), (8.55, 9.45)) for place in (6, 7, 8)),
     {**_CAT, "step": 8},
     {**_CAT, "step": 10},
 )
-"""The bars of "my", "bed" and the full stop; "lit" is written at step 10."""
+"""The cells of "my", "bed" and the full stop in the row of "lit", which is written at step 10."""
 
 BROKEN = {"undivided": "rows", "no-tanh": "formula"}  # and the claim that fails
 
 
 def step_control(chapter: Chapter, result: Translation) -> int:
-    """Draw the words written and a button for the next one, which choose the step; return it, counted from 0."""
+    """Draw a slider over the words written and a button for the next one; return the step, counted from 0."""
     last = len(result.target_tokens)
     step = first = min(FIRST, last)
     with st.container(horizontal=True, vertical_alignment="bottom", gap="medium"):
         if last > 1:
             with st.container():
                 chapter.controls.clamp("step", last)
-                labels = word_labels(result.target_tokens)
-                step = chapter.controls.choice("step", tuple(labels), first, labels)
+                step = int(chapter.controls.slider("step", 1, last, first))
             st.button(
                 chapter.words("next"),
                 key=chapter.controls.key("next"),
@@ -248,20 +252,8 @@ def step_control(chapter: Chapter, result: Translation) -> int:
     return step - 1
 
 
-def draw_step(
-    chapter: Chapter,
-    request: TranslationRequest,
-    result: Translation,
-    step: int,
-    badges: DeltaGenerator | None,
-    setting: str,
-) -> None:
-    """Draw one step with this setting, and the claims about it: all of them intact, the one that fails if broken.
-
-    Args:
-        badges: where the claims are drawn; None if the same step, broken, is drawn beside it: then each copy shows
-            the weights only, with its claims below.
-    """
+def draw_step(chapter: Chapter, request: TranslationRequest, result: Translation, step: int, setting: str) -> None:
+    """Draw the map up to a step with this setting, and its claims: all of them intact, the one that fails if broken."""
     steps = evaluate(request, decoder_steps)
     if setting:
         weights, error = evaluate(request, wrong_weights, setting)
@@ -269,23 +261,17 @@ def draw_step(
         with chapter.claim_row("main"):
             chapter.claim(BROKEN[setting], error, ROUNDING)
         return
+    _weights(chapter, "weights", steps, step, result)
     residuals = cache(lambda: evaluate(request, step_residuals))
-    if badges is None:
-        _weights(chapter, "weights", steps, step, result)
-    else:
-        wide, narrow = st.columns([3, 2])
-        with wide:
-            _weights(chapter, "weights", steps, step, result)
-        with narrow:
-            _choice(chapter, steps, step, result)
-    with badges or nullcontext(), chapter.claim_row("main"):
+    with chapter.claim_row("main"):
         for name in ("rows", "formula", "contexts"):
             chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)
 
 
-def states(chapter: Chapter, request: TranslationRequest, step: int) -> None:
-    """The query and the context of the step chosen above."""
+def states(chapter: Chapter, request: TranslationRequest, result: Translation, step: int) -> None:
+    """The likeliest words, the query and the context of the step chosen above."""
     steps = evaluate(request, decoder_steps)
+    _choice(chapter, steps, step, result)
     chapter.figure(
         "states",
         figures.states_figure(steps, step, chapter.words.group("figure")),
@@ -296,15 +282,16 @@ def states(chapter: Chapter, request: TranslationRequest, step: int) -> None:
 
 
 def _weights(chapter: Chapter, name: str, steps: DecoderSteps, step: int, result: Translation) -> None:
-    weights = steps.weights[step]
-    most = int(weights.argmax())
+    weights, words = word_weights(steps.weights, result.source_tokens, result.source_words)
+    most = int(weights[step].argmax())
     chapter.figure(
         name,
-        figures.weights_figure(steps, step, result.source_tokens, chapter.words.group("figure")),
+        figures.map_figure(weights, step, words, result.target_tokens, chapter.words.group("figure")),
         step=step + 1,
-        word=escape(result.source_tokens[most]),
-        weight=f"{float(weights[most]):,.2f}",
-        total=f"{float(weights.sum()):,.2f}",
+        written=escape(result.target_tokens[step]),
+        word=escape(words[most]),
+        weight=f"{float(weights[step, most]):,.2f}",
+        total=f"{float(weights[step].sum()):,.2f}",
     )
 
 

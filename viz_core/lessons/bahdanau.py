@@ -1,5 +1,6 @@
 """Every step of the attention decoder's translation, and the book's checks of that decoder."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import torch
@@ -49,6 +50,21 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
         contexts.append(decoder.attention.pool(weigh, state.enc_outputs)[0, 0])
         probabilities.append(logits[0, -1].float().softmax(dim=-1))
     return DecoderSteps(*(torch.stack(rows).float().cpu() for rows in (queries, weights, contexts, probabilities)))
+
+
+def word_weights(
+    weights: Float[Tensor, "steps keys"], tokens: Sequence[str], words: Sequence[int]
+) -> tuple[Float[Tensor, "steps words"], list[str]]:
+    """Weights of whole words, the sums of their pieces', and the words.
+
+    Args:
+        words: the number of the word that each token is a piece of, from 0.
+    """
+    names = [""] * (words[-1] + 1)
+    for token, word in zip(tokens, words, strict=True):
+        names[word] += token
+    summed = torch.zeros(len(weights), len(names), dtype=weights.dtype)
+    return summed.index_add_(1, torch.tensor(words), weights), names
 
 
 @torch.inference_mode()
