@@ -12,7 +12,7 @@ from plotly.subplots import make_subplots
 from torch import Tensor
 
 from ui.widgets import traces
-from ui.widgets.figure_style import ACCENT, CATEGORIES, QUERIES, VALUES, WEIGHT_BARS, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, QUERIES, VALUES, WEIGHTS, WEIGHTS_SCALE, Labels, lay_out
 from viz_core.lessons.attention_pooling import Fit, WidthSearch, kernel_curves
 
 TRUTH = CATEGORIES[7]
@@ -62,7 +62,7 @@ def fit_figure(fit: Fit, query: float, at_query: float, weights: Float[Tensor, "
         figure,
         to_array(fit.x_train),
         to_array(weights),
-        WEIGHT_BARS,
+        WEIGHTS,
         hover=labels["key-weight"].format(x="%{x:.3f}", weight="%{y:.4f}"),
         marker={"line": {"width": 0}},
         width=np.full(len(weights), 0.03, dtype=np.float32),

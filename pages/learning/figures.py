@@ -19,7 +19,7 @@ from ui.text.head_names import head_number, head_place, layer_place
 from ui.text.words import load_words
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, token_ticks
+from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out, ordered_colours, token_ticks
 from viz_core.tasks.film import Film
 
 
@@ -130,6 +130,7 @@ def reversed_pairs(reaches: Mapping[str, Reach], paper: str) -> list[tuple[str, 
 
 
 _GREY = "rgba(128,128,128,0.8)"
+_CURVES = (CATEGORIES[6], CATEGORIES[3], CATEGORIES[5])  # none of queries, keys or values
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
 _LEGEND_BELOW = {"y": -0.2, "yanchor": "top"}  # above, the buttons of the chart would cover it
@@ -147,7 +148,7 @@ def curve_figure(films: Mapping[str, Film], step: int, jump: Jump | None, labels
     figure = make_subplots(rows=2, cols=1, shared_xaxes=True, vertical_spacing=0.08)
     several, words = len(films) > 1, load_words("common")
     for place, (name, film) in enumerate(films.items()):
-        colour = CATEGORIES[place]
+        colour = _CURVES[place]
         shown = _thinned(len(film.loss))
         own: dict[str, Any] = {"legendgroup": name, "hover": None, "col": 1}
         parts = {part: words("named-part", name=name, part=labels[part]) for part in ("on-batch", "held-out")}
@@ -177,11 +178,11 @@ def heads_figure(
 ) -> go.Figure:
     """One measure of every head at every shot: a colour a layer, a dash a head."""
     figure = go.Figure()
-    for layer in range(measured.shape[1]):
+    for layer, colour in enumerate(ordered_colours(measured.shape[1])):
         for head in range(measured.shape[2]):
             name, y_of_head = head_place(layer + 1, head + 1), measured[:, layer, head]
             dash = _DASHES[head % len(_DASHES)]
-            traces.line(figure, np.array(shots), y_of_head, CATEGORIES[layer], name, dash=dash, width=1.8, hover=None)
+            traces.line(figure, np.array(shots), y_of_head, colour, name, dash=dash, width=1.8, hover=None)
     _mark(figure, step, jump)
     axes: dict[str, Any] = {"xaxis": {"range": [0, max(1, shots[-1])]}, "yaxis": {"rangemode": "tozero"}}
     return lay_out(figure, labels["updates"], y, 400, **axes, legend=_LEGEND_BELOW)
@@ -243,12 +244,12 @@ def together_figure(
     """Draw held-out accuracy and, for each measure, its strongest head, over the updates."""
     figure = go.Figure()
     x = np.array(film.shots)
-    line = {"color": CATEGORIES[0], "width": 3}
+    line = {"color": _CURVES[0], "width": 3}
     figure.add_scatter(x=x, y=film.held_out, name=labels["accuracy"], line=line, meta="accuracy")
     for place, (name, (layer, head)) in enumerate(heads.items(), start=1):
         y = measures[name][:, layer, head].astype(np.float32)
         hover = f"%{{y:.2f}}<extra>{head_place(layer + 1, head + 1)}</extra>"  # a prediction asks for the layer
-        style = {"color": CATEGORIES[place], "dash": _DASHES[place]}
+        style = {"color": _CURVES[place], "dash": _DASHES[place]}
         figure.add_scatter(x=x, y=y, name=labels[name], hovertemplate=hover, line=style, meta=name)
     figure.update_traces(mode="lines+markers", marker={"size": 4})
     _mark(figure, step, None)

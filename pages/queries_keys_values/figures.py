@@ -13,7 +13,7 @@ from ui.text.numbers import localised
 from ui.text.words import current_language
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, WEIGHT_BARS, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import ACCENT, CATEGORIES, WEIGHTS, Labels, escape_labels, lay_out
 
 _GREY = CATEGORIES[7]
 
@@ -53,7 +53,7 @@ def gradient_figure(
     figure = make_subplots(2, 1, shared_xaxes=True, row_heights=[0.6, 0.4], vertical_spacing=0.08)
     lines = (
         (hard, labels["hard"], {"color": _GREY, "dash": "dash", "shape": "hv"}, 1),
-        (soft, labels["soft"], {"color": KEYS, "width": 3}, 1),
+        (soft, labels["soft"], {"color": WEIGHTS, "width": 3}, 1),
         (np.zeros_like(slope), labels["hard"], {"color": _GREY, "dash": "dash"}, 2),
         (slope, labels["soft"], {"color": ACCENT, "width": 3}, 2),
     )
@@ -86,7 +86,7 @@ def weights_figure(
         go.Figure(),
         given,
         places,
-        WEIGHT_BARS,
+        WEIGHTS,
         hover="%{customdata}: %{x:.6f}",
         across=True,
         beside=None if weights is None else [_number(weight) for weight in weights],

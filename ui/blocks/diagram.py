@@ -8,7 +8,7 @@ import plotly.graph_objects as go
 
 from ui.text.numbers import ENGLISH, with_separators
 from ui.widgets import traces
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, VALUES, Labels, escape_labels, lay_out
+from ui.widgets.figure_style import KEYS, QUERIES, VALUES, WEIGHTS, Labels, escape_labels, lay_out
 
 PLAIN = "#7f8a90"
 _ARROW = "rgba(128,128,128,0.85)"
@@ -88,7 +88,7 @@ def attention_diagram(
     shown = {
         "keys": (escape_labels(list(keys)), KEYS),
         "scores": (escape_labels(read), PLAIN),
-        "weights": (written, ACCENT),
+        "weights": (written, WEIGHTS),
         "values": (escape_labels(list(values)), VALUES),
     }
     boxes = {"query": Box(escape_labels([query])[0], 0, middle, QUERIES)}

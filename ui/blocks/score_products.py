@@ -16,7 +16,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.claims import Claim
 from ui.compute.models import evaluate
 from ui.text.head_names import head_name, head_place, head_title, layer_place
-from ui.text.markdown import after_label, escape, join_sentences, unescape
+from ui.text.markdown import escape, join_sentences, unescape
 from ui.text.translations import explain
 from ui.text.words import Words, load_words
 from ui.widgets import traces
@@ -48,7 +48,7 @@ def products_figure(found: ScoreProducts, labels: Labels, *, by_size: bool = Fal
     heights = np.concatenate((found.products[order], np.array(list(more.values()))))
     names += more
     x = np.arange(len(heights), dtype=np.int32)
-    colours = np.where(heights >= 0, ACCENT, CATEGORIES[3])
+    colours = np.where(heights >= 0, ACCENT, CATEGORIES[4])
     colours[len(order) :] = _GREY  # what is no product
     named = [f"{labels['dimension']} {name}" if i < len(order) else name for i, name in enumerate(names)]
     figure, name = go.Figure(), labels["product"]
@@ -85,7 +85,7 @@ def parts_figure(terms: Sequence[tuple[str, float]], score: float, labels: Label
     heights = np.concatenate((values, [score]))
     names = [*(name for name, _ in terms), labels["score"]]
     axis = named_bars(names)
-    colours = [*(ACCENT if value >= 0 else CATEGORIES[3] for value in values), _GREY]
+    colours = [*(ACCENT if value >= 0 else CATEGORIES[4] for value in values), _GREY]
     figure = traces.bars(
         go.Figure(),
         heights,
@@ -206,8 +206,7 @@ def _draw_parts(
     values = {"part": escape(terms[0][0]), "most": _signed(terms[0][1]), "score": _signed(found.score)}
     listed = "; ".join(f"{name}: {_signed(value)}" for name, value in terms)
     draw_chart("figure-score-parts", figure, unescape(words("alt.parts", terms=listed, **values)), "score-parts")
-    sentences = join_sentences([words(f"look.parts-{side}"), words("look.parts", **values)])
-    st.caption(after_label(chapter.common("look-for"), sentences))
+    st.caption(join_sentences([words(f"look.parts-{side}"), words("look.parts", **values)]))
     tolerance = _ROUNDING * max(1.0, float(found.terms.abs().sum()) + abs(found.bias))
     with st.container(horizontal=True, key="claims-score-parts"):
         residual = abs(sum(value for _, value in terms) - found.score)
@@ -253,7 +252,7 @@ def _draw(chapter: Chapter, words: Words, score: ScoreProducts, by_size: bool, t
     else:
         notes += [words("biased", **numbers)] if score.bias else []
         notes.append(words("ends", **numbers))
-    st.caption(after_label(chapter.common("look-for"), join_sentences(notes)))
+    st.caption(join_sentences(notes))
     if not score.hidden:
         tolerance = _ROUNDING * max(1.0, float(abs(score.products).sum()) + abs(score.bias))
         with st.container(horizontal=True, key="claims-score-products"):

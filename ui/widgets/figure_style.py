@@ -5,17 +5,21 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import plotly.graph_objects as go
+from plotly.colors import sample_colorscale
 
-# Okabe-Ito, which colour-blind readers can tell apart.
+# Okabe-Ito, which colour-blind readers can tell apart; its purple darker, to be read on paper.
 QUERIES = "#0072b2"
 KEYS = "#d55e00"
 VALUES = "#009e73"
-WEIGHT_BARS = KEYS  # a weight is its key's: its bar has the key's colour; a map has `WEIGHTS_SCALE`
-CATEGORIES = (QUERIES, KEYS, VALUES, "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f")
+WEIGHTS = "#a34b82"  # of bars and lines; a map has `WEIGHTS_SCALE`
+CATEGORIES = (QUERIES, KEYS, VALUES, WEIGHTS, "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f")
 WEIGHTS_SCALE = "Viridis"  # weights and other quantities from 0 up
 SIGNED_SCALE = "RdBu_r"  # signed values, centred on zero
 ACCENT = "#0b8a7f"
+
+_VISIBLE = (0.29, 0.76)  # the part of a scale that can be seen in light and in dark
 
 _CALM = {
     "margin": {"l": 10, "r": 10, "t": 30, "b": 10},
@@ -63,6 +67,11 @@ def _merged(first: Mapping[str, Any], then: Mapping[str, Any]) -> dict[str, Any]
     both = {**first, **then}
     inner = [name for name in first.keys() & then.keys() if isinstance(both[name], Mapping)]
     return both | {name: _merged(first[name], then[name]) for name in inner if isinstance(first[name], Mapping)}
+
+
+def ordered_colours(count: int) -> list[str]:
+    """Colours of what has an order, such as layers: none is that of queries, keys, values or weights."""
+    return sample_colorscale(WEIGHTS_SCALE, np.linspace(*_VISIBLE, count).tolist())  # type: ignore[no-any-return]
 
 
 def log_ticks(low: float, high: float) -> list[float]:

@@ -18,7 +18,7 @@ from jaxtyping import Float
 from ui.text.markdown import join_sentences, plain_text
 from ui.text.words import Words
 from ui.widgets.component import component
-from ui.widgets.figure_style import CATEGORIES
+from ui.widgets.figure_style import ACCENT, WEIGHTS
 
 TOP = 99
 """A drawing is encoded for the URL in levels of two digits, 00 at the bottom of the board and 99 at its top."""
@@ -199,7 +199,7 @@ def draw_board(common: Words, prediction: Prediction, key: str, truth: Callable[
         "y": [board.low, board.high],
         "names": list(board.names),
         "language": common.language,
-        "colour": CATEGORIES[3],
+        "colour": WEIGHTS if board.kind == "weights" else ACCENT,  # of the truth; a guess is drawn in ink
         "words": {
             **{name: common(f"sketch.{name}") for name in ("reveal", "again", "yours")},
             "label": common(f"sketch.{board.kind}"),

@@ -10,7 +10,7 @@ const STANDOFF = { x: 20, y: 24 }; // between these and the titles
 
 // What figures say (ui/widgets/figure_style.py): the accent, then the categories in the order of the theme's.
 const ACCENT = "#0b8a7f";
-const CATEGORIES = ["#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f"];
+const CATEGORIES = ["#0072b2", "#d55e00", "#009e73", "#a34b82", "#e69f00", "#56b4e9", "#7a6f00", "#7f7f7f"];
 
 /** Of what leaves the page: dark on white, whatever the page wears. */
 export const PRINTED = { text: "#1d2125", paper: "#ffffff", line: "#dcd8cf", accent: ACCENT, categories: CATEGORIES };

@@ -137,6 +137,7 @@ function select(view, place) {
   const right = new Set(place >= data.numKeys ? data.truth[place - data.numKeys] : []);
   const weights = new Map(links);
   const most = data.relative ? links[0]?.[1] : 1;
+  view.parts.root.style.setProperty("--chosen", place < data.numKeys ? "var(--keys)" : "var(--queries)");
   nodes.forEach((each, other) => each.forEach((node) => {
     node.toggleAttribute("data-read", weights.has(other));
     node.toggleAttribute("data-true", right.has(other));

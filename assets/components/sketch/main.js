@@ -58,7 +58,6 @@ const percent = (share) => `${Math.round(100 * share)}%`;
 
 // What the reader drew, as SVG over a figure, which has its own axes, legend and answer.
 
-const TRUE_COLOUR = "#0b8a7f"; // of what moves from the guess to the truth: the accent of charts
 const STRIP = 22; // what is left of a row of shaded cells beside the computed one
 const VIRIDIS = makePalette(["#440154", "#3b528b", "#21918c", "#5ec962", "#fde725"]); // weights are shown in it everywhere
 
@@ -78,11 +77,11 @@ function drawBoard(view) {
   pen.focused = paper.matches(":focus-visible");
   const weights = data.over.cells ? drawCells : drawBars;
   const draw = { curve: drawCurve, weights, star: drawStar }[data.kind];
-  draw(pen, data);
+  draw(pen, { ...data, colour: "currentColor" });
   if (view.moved === null) return;
   const from = data.kind === "weights" ? shares(view.levels) : view.levels;
   const levels = from.map((level, i) => level + view.moved * (data.truth[i] - level));
-  draw({ ...pen, levels }, { ...data, colour: TRUE_COLOUR, words: { ...data.words, yours: "" } });
+  draw({ ...pen, levels }, { ...data, words: { ...data.words, yours: "" } });
 }
 
 function drawCurve(pen, data) {
@@ -110,9 +109,9 @@ function drawBars({ put, layout, levels, at, focused }, { colour, truth }) {
     const bar = { x: layout.left, y: layout.top + (i + 0.2) * high, height: 0.6 * high, rx: 3, fill: colour };
     const share = truth ? parts[i] : level / TOP; // only shares count, and once revealed they are what is shown
     if (!truth) put("rect", { ...bar, width: long, opacity: focused && i === at ? 0.25 : 0.1 });
-    put("rect", { ...bar, width: share * long, opacity: truth ? 0.35 : 0.8, stroke: colour, "stroke-width": 2 });
+    put("rect", { ...bar, width: share * long, stroke: colour, "stroke-width": 2, ...(truth ? { fill: "none" } : { opacity: 0.7 }) });
     const label = { x: layout.left + share * long - 6, y: bar.y + 0.3 * high + 4, "text-anchor": "end" };
-    if (!truth && share * long > 40) put("text", { ...label, style: "fill:#fff;opacity:1" }, percent(parts[i]));
+    if (!truth && share * long > 40) put("text", { ...label, style: "fill:var(--st-background-color);opacity:1" }, percent(parts[i]));
   });
 }
 

@@ -203,10 +203,14 @@ function fill(columns, rows, palette, share) {
   return canvas;
 }
 
-export const COLOURS = { queries: "#0072b2", keys: "#d55e00", values: "#009e73", outputs: "#009e73" };
+const ON_PAPER = { queries: "#0072b2", keys: "#d55e00", values: "#009e73", outputs: "#009e73", weights: "#a34b82" };
+const ON_DARK = { queries: "#56b4e9", keys: "#f08c42", values: "#2fc79b", outputs: "#2fc79b", weights: "#d68fbb" };
+
+export const coloursOf = (dark) => (dark ? ON_DARK : ON_PAPER);
 
 export function drawLinks(pen, view) {
   const { stage, attention: a } = view.step;
+  const { colours } = pen;
   const box = (name) => view.layout.boxes.get(name);
   const before = box(a ? `state.${a - 1}` : "input");
   const row = view.row;
@@ -214,17 +218,17 @@ export function drawLinks(pen, view) {
   const call = view.walk.attentions[a];
   if (!call) return;
   if (stage === "projections") {
-    link(before, row, box(`queries.${a}`), row, { colour: COLOURS.queries });
+    link(before, row, box(`queries.${a}`), row, { colour: colours.queries });
     if (call.crosses) return;
-    for (const name of ["keys", "values"]) link(before, row, box(`${name}.${a}`), row, { colour: COLOURS[name] });
+    for (const name of ["keys", "values"]) link(before, row, box(`${name}.${a}`), row, { colour: colours[name] });
   } else if (stage === "scores" || stage === "mask") {
     const [scores, column] = [box(`scores.${a}`), view.cell?.column ?? Math.min(row, box(`scores.${a}`).columns - 1)];
     const target = cellOf(scores, row, column);
     const end = { x: scores.x, y: target.y + target.height / 2 }; // not across the numbers of the row
-    curve(pen, rightOf(box(`queries.${a}`), row), end, { colour: COLOURS.queries });
-    curve(pen, rightOf(box(`keys.${a}`), column), end, { colour: COLOURS.keys });
+    curve(pen, rightOf(box(`queries.${a}`), row), end, { colour: colours.queries });
+    curve(pen, rightOf(box(`keys.${a}`), column), end, { colour: colours.keys });
   } else if (stage === "softmax") {
-    link(box(`scores.${a}`), row, box(`weights.${a}`), row, { colour: pen.accent });
+    link(box(`scores.${a}`), row, box(`weights.${a}`), row, { colour: colours.weights });
   } else if (stage === "sum") {
     const weights = box(`weights.${a}`);
     const { values, columns } = numbersOf(view.walk, weights);
@@ -232,11 +236,11 @@ export function drawLinks(pen, view) {
       const weight = values[row * columns + column];
       if (weight < 0.02 || column >= weights.columns) continue;
       const end = leftOf(box(`outputs.${a}`), row);
-      curve(pen, rightOf(box(`values.${a}`), column), end, { colour: COLOURS.values, width: 1 + 6 * weight, alpha: 0.25 + 0.6 * weight });
+      curve(pen, rightOf(box(`values.${a}`), column), end, { colour: colours.weights, width: 1 + 6 * weight, alpha: 0.25 + 0.6 * weight });
     }
-    link(weights, row, box(`outputs.${a}`), row, { colour: pen.accent });
+    link(weights, row, box(`outputs.${a}`), row, { colour: colours.weights });
   } else if (stage === "heads") {
-    link(box(`outputs.${a}`), row, box(`joined.${a}`), row, { colour: COLOURS.values });
+    link(box(`outputs.${a}`), row, box(`joined.${a}`), row, { colour: colours.values });
   } else if (stage === "residual") {
     link(box(`joined.${a}`), row, box(`state.${a}`), row, { colour: pen.accent });
     link(before, row, box(`state.${a}`), row, { colour: pen.ink, alpha: 0.35 });

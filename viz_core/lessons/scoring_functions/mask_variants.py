@@ -181,12 +181,12 @@ def masked_scores(scores: Scores, valid_lens: Int[Tensor, "..."] | None, key: in
     return MaskedSoftmax(scores, valid_lens, weights, gradient, key, float((given - scores).abs().max()))
 
 
-WEIGHTS = ("no-root", "no-softmax")
+WRONG_WEIGHTS = ("no-root", "no-softmax")
 """Wrong ways from scores to weights."""
 
 
 def wrong_weights(how: str, scores: Float[Tensor, " n"], width: int) -> Float[Tensor, " n"]:
-    """Weights of one query from its scores q . k / sqrt(width), computed in one of the `WEIGHTS`.
+    """Weights of one query from its scores q . k / sqrt(width), computed in one of the `WRONG_WEIGHTS`.
 
     "no-root": softmax of q . k; "no-softmax": the scores divided by their sum.
     """
