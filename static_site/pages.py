@@ -32,7 +32,7 @@ _FUNCTION = re.compile(r"(<mi>(?:sin|cos)</mi>)")  # browsers put no space aroun
 _TO_MEASURE = re.compile(r"\s*\[[^\]]*\]\(#[^)]*\)$", re.MULTILINE)
 """The link at the end of a takeaway, to the measure in the app that shows it."""
 _ICONS = {"check": "✓", "close": "✗"}
-_ICON, _COLOUR = re.compile(r":material/(\w+):"), re.compile(r":(blue|gray|orange|green|red)\[([^\[\]]*)\]")
+_ICON, _COLOUR = re.compile(r":material/(\w+):"), re.compile(r":(blue|gray|orange|green|red|violet)\[([^\[\]]*)\]")
 """Signs and colours of the app's texts."""
 _TO_PARTS = re.compile(r"\[((?:[^\[\]]|\[[^\]]*\])*)\]\(#part-[^)]*\)")
 
@@ -139,8 +139,9 @@ def whole_page(
     file = file or script
     page = script if file.startswith("view") else file
     own = words(chapter or "site")
-    of_chapter = {name: own(name) if own.has(name) else "" for name in ("question", "definition", "takeaways")}
-    parts = of_chapter | {"title": own.title} | parts
+    texts = {name: own(name) if own.has(name) else "" for name in ("question", "definition", "formula", "takeaways")}
+    about_maps = next((own(name) for name in ("look.maps", "caption.maps") if own.has(name)), "")
+    parts = texts | {"title": own.title, "about_maps": about_maps} | parts
     parts |= {
         "data": Markup(json.dumps(data, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")),
         "site": os.environ.get("ATLAS_SITE", "").rstrip("/"),  # other sites need the whole address of a picture

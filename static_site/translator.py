@@ -295,11 +295,11 @@ def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[
         "language": words.language,
     }
     walk = walk_translation(translator, text)
-    first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, 0), edits=(), before=None, **texts)
+    first = encode_walk(walk, key=f"{text} ", kind="translator", block=(0, None), edits=(), before=None, **texts)
     data = model_data(words, "translation", {}, PROBLEMS) | {
         "texts": texts,
         "example": text,
         "recorded": files.add(f"models/recorded/walk.{words.language}.bin", first),
-        **{name: own[name] for name in ("files", "heads")},
+        **{name: own[name] for name in ("files", "heads", "errors", "open")},
     }
     return model_page(words, page_of("walk", words, "walk"), data, "walk")

@@ -22,6 +22,7 @@ from static_site.pages import Words, model_data
 from static_site.translator import gated, outputs
 from viz_core.hub import HubModel, load_hub
 from viz_core.hub.runs.token_text import token_words
+from viz_core.pretrained.samples import default_beginning
 from viz_core.runtime.assets import ASSETS
 from viz_core.trace import Trace
 
@@ -111,14 +112,14 @@ def page(words: Words) -> dict[str, Any]:
         "text": words("model-lab").label("start"),
         "numbers": {name: (words("model-lab").label(name), numbers) for name, numbers in NUMBERS.items()},
         "button": words("site")("write"),
-        "examples": [words("walk")("start.writer"), words("model-lab")("start.decoder")],
+        "examples": [default_beginning(), words("model-lab")("start.decoder")],
         "lang": "en",
     }
 
 
-def recorded(words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
+def recorded(_words: Words, writer: HubModel) -> tuple[dict[str, Any], Trace]:
     """The continued example, as `run` of writer.js returns it."""
-    run = writer.run(words("walk")("start.writer"), max_new_tokens=NUMBERS["new"][-1])
+    run = writer.run(default_beginning(), max_new_tokens=NUMBERS["new"][-1])
     ids, given = run.inputs["input_ids"][0], run.num_prompt_tokens
     chosen = run.output.log_softmax(dim=-1)[range(given - 1, len(ids) - 1), ids[given:]]
     return {
@@ -142,5 +143,5 @@ def data(words: Words, writer: HubModel) -> dict[str, Any]:
         "room": config.max_position_embeddings,
         "model": writer.card.name,
         "revision": writer.card.revision,
-        "example": words("walk")("start.writer"),
+        "example": default_beginning(),
     }

@@ -12,12 +12,12 @@ from viz_core.lessons.architectures import ARCHITECTURES, LayerSizes, longest_pa
 
 WINDOWED = ("convolution", "dilated", "restricted")  # layers that see a few tokens each
 BREAKS = ("shallow", "deep")
-_ENDS = {"n": 12, "from": 1, "to": 12}
+_ENDS = {"n": 8, "from": 1, "to": 8}
 ANSWERS = Marks(
     "figure-network-convolution",
-    tuple(Mark((0.5, 12.5), (layer - 0.3, layer + 0.3)) for layer in (2, 3, 4)),
+    tuple(Mark((0.5, 8.5), (layer - 0.3, layer + 0.3)) for layer in (2, 3, 4)),
     {**_ENDS, "k": 3},
-    {**_ENDS, "k": 5},
+    {**_ENDS, "k": 4},
 )
 """The layers that may be the first to join both ends."""
 _EXTRA_LAYERS = {"": 0, "shallow": -1, "deep": 1}

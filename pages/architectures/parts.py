@@ -38,6 +38,7 @@ from viz_core.lessons.architectures import (
     shuffled_residual,
     timed_call,
 )
+from viz_core.pretrained.samples import default_words
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens, shuffled_order
 from viz_core.runtime.device import best_device, describe_device
 
@@ -54,7 +55,7 @@ def self_attention(chapter: Chapter) -> None:
     chapter.source_card("five-tokens", lambda: path_length("convolution", 0, 4, LayerSizes(5, 8, 3, 3)))
 
 
-MAX_DRAWN = 16  # tokens a network can have before its lines run together
+_WORDS = default_words()
 _LENGTHS = (*range(2, 17), 24, 32, 48, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384, 32768, 65536)
 
 
@@ -88,17 +89,17 @@ def size_inputs(chapter: Chapter) -> SizeInputs:
     for_one, for_other = st.container(), st.container()  # whose words are as many as n, below
     k = int(controls.slider("k", 1, 9, 3))
     with controls.more():
-        n = controls.select_slider("n", _LENGTHS, 12)
+        n = controls.select_slider("n", _LENGTHS, len(_WORDS) - 1)  # without the full stop
         d = controls.select_slider("d", (8, 16, 32, 64, 128, 256, 512, 1024, 2048), 512)
         r = controls.select_slider("r", (1, 2, 3, 4, 5, 6, 7, 8, 12, 16, 32, 64, 128, 256, 512), 4)
-    words = tuple(chapter.words("sentence").split()[: min(n, MAX_DRAWN)])
+    words = _WORDS[:n]
     labels = dict(enumerate(words, start=1))
     with for_one:
         one = controls.select("from", tuple(labels), 1, labels.__getitem__) - 1
     with for_other:
         other = controls.select("to", tuple(labels), len(words), labels.__getitem__) - 1
-    if n > MAX_DRAWN:
-        st.caption(chapter.words("drawn", drawn=MAX_DRAWN, n=f"{n:,}"))
+    if n > len(words):
+        st.caption(chapter.words("drawn", drawn=len(words), n=f"{n:,}"))
     return SizeInputs(LayerSizes(n, d, k, r), one, other, words)
 
 

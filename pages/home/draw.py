@@ -22,14 +22,14 @@ def chapter_picture(name: str) -> Image.Image:
 
 
 def small_walk() -> bytes:
-    """Return the translator's walk through the first block of its decoder, without words."""
-    walk = WalkInputs("translator", sentence("calm")).walk()
+    """Return the translator's walk through the block of its decoder that aligns words, without words."""
+    walk = WalkInputs("translator", sentence("cat")).walk()
     words: dict[str, str] = {}
     return encode_walk(
         walk,
         key="translator",
         kind="translator",
-        block=(len(walk.stacks) - 1, 0),
+        block=(len(walk.stacks) - 1, None),
         edits=(),
         before=None,
         words=words,

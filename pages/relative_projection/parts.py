@@ -33,7 +33,7 @@ from viz_core.lessons.relative_projection import (
     transpose_residual,
 )
 from viz_core.positional import angular_frequencies, relative_projection, sinusoidal_rows, sinusoidal_table
-from viz_core.pretrained.samples import sentence
+from viz_core.pretrained.samples import default_words
 
 TYPES = {name: getattr(torch, name) for name in ("float64", "float32", "bfloat16", "float16")}
 _WIDTHS = (*range(4, 34, 2), 40, 48, 56, 64, 80, 96, 128, 192, 256, 384, 512)  # even: an odd one has a lone sine
@@ -249,8 +249,7 @@ def rotation_of(chapter: Chapter, move: Move, with_move: bool = True, mirrored: 
     rotated = (M @ start).double().unflatten(0, (-1, 2))[move.pair].numpy()
     turn = float(move.offset * move.omega()[move.pair])
     names = chapter.words.group("figure") | {"turn": chapter.words("figure.turn", **about_pair(move))}
-    words = sentence("cat").replace(".", " .").split()
-    return rotation_figure(path, rotated, turn, move.position, move.pair, names, with_move, words)
+    return rotation_figure(path, rotated, turn, move.position, move.pair, names, with_move, default_words())
 
 
 def _claims(chapter: Chapter, move: Move, mirrored: bool = False) -> None:

@@ -8,7 +8,7 @@ from ui.chapter.chapter import Chapter
 from ui.chapter.contents import all_chapters, page
 from ui.compute.pictures import sample_picture
 from ui.widgets.inputs import set_text, shared_text_input
-from viz_core.pretrained.samples import GARMENTS, sentence
+from viz_core.pretrained.samples import GARMENTS, default_beginning, sentence
 
 chapter = Chapter("walk")
 chapter.question()
@@ -23,7 +23,7 @@ def inputs() -> WalkInputs:
             return WalkInputs(kind, picture=sample_picture(controls.select("picture", GARMENTS, GARMENTS[0])))
         if kind == "translator":
             return WalkInputs(kind, shared_text_input(controls, "text", sentence("cat"), chapter.words("placeholder")))
-        text = controls.text("start", chapter.words("start.writer"), max_chars=120)
+        text = controls.text("start", default_beginning(), max_chars=120)
         with controls.more():
             temperature = controls.slider("temperature", 0.0, 2.0, 0.0, 0.1)
             top_k = int(controls.slider("top-k", 0, 50, 0, 1))

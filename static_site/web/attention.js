@@ -94,14 +94,20 @@ export function clarityOf(register, patterns, measures) {
   return named && !patterns.resting.includes(named) ? measures[named] : 0;
 }
 
-/** The head that a walk shows first, and its pattern or null (`opening_head` of viz_core/lab/walk.py). */
-export function openingHead(register, patterns, maps, info) {
-  const measured = maps.map((map) => measureMap(register, map, info));
+/** The measures of a layer's maps, with alignment accuracies where error rates are known. */
+export const measureLayer = (register, maps, info, errors, layer) =>
+  maps.map((map, head) => {
+    const [written, read] = errors?.map((side) => 1 - side[layer][head]) ?? [];
+    return { ...measureMap(register, map, info), ...(errors ? { written, read } : {}) };
+  });
+
+/** The head of a layer that a walk shows first, its pattern or null, and how clear that is (`opening_heads` of viz_core/lab/walk.py). */
+export function openingHead(register, patterns, measured) {
   const clear = measured.map((measures) => clarityOf(register, patterns, measures));
   const rests = measured.map((measures) => patterns.resting.reduce((sum, name) => sum + (measures[name] ?? 0), 0));
   const better = (a, b) => (clear[a] || clear[b] ? clear[b] > clear[a] : rests[b] < rests[a]);
-  const head = maps.reduce((best, _, each) => (better(best, each) ? each : best), 0);
-  return [head, patternOf(register, patterns, measured[head])];
+  const head = measured.reduce((best, _, each) => (better(best, each) ? each : best), 0);
+  return [head, patternOf(register, patterns, measured[head]), clear[head]];
 }
 
 /** Weights of each patch of a picture on all of its patches, with their distances in patches. */

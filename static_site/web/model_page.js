@@ -134,7 +134,7 @@ export function showWhole(off, whole, scores) {
  *   load(progress, now): what `compute` takes, with the model; `globalThis.atlas` holds it, for tests and the curious
  *   prepare(now, progress): the model's input, or null where there is none yet; takes no part in the time
  *   compute(loaded, now, {off, isStopped, onToken}, input): what the model makes of it, or null where it was stopped
- *   groupsOf(found, now), display: its maps and how they are shown first, where it has a view of them
+ *   groupsOf(found, now), display, folded: its maps, how they are shown first and `folded` of the view's header, where it has a view of them
  *   showRecorded(bytes): what the build recorded of the example, where it is not what the model returns
  *   show(found, whole, now, time): all but the maps; `whole` was computed with all heads on
  * @returns {{writeAddress: (changes: object) => void, run: () => Promise<void>}}
@@ -230,7 +230,7 @@ export function startPage(own) {
     const isFirst = opened.head === first.head && opened.pin === first.pin;
     writeAddress(isFirst ? { ...opened, head: data.open, pin: "" } : opened);
   };
-  const view = own.groupsOf && makeView(part("view"), { onSwitch, onOpen }, own.display);
+  const view = own.groupsOf && makeView(part("view"), { onSwitch, onOpen }, own);
   part("all-on")?.addEventListener("click", () => onSwitch([]));
 
   function arrive() {

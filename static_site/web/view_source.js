@@ -1,6 +1,6 @@
 // What the attention view shows and asks for, answered in the browser: the messages of docs/attention-view.md.
 
-import { NEARBY, attentionWeights, clarityOf, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
+import { NEARBY, attentionWeights, clarityOf, measureLayer, measureMap, measuresOf, patchRows, patternOf, pooled, separatorsOf } from "./attention.js";
 import { combineMaps, mergeWords } from "./components/attention_view/cells.js";
 import show from "./components/attention_view/main.js";
 import markup from "./components/attention_view/view.js";
@@ -61,10 +61,7 @@ function ofToken({ info: { rows, columns } }, maps, _layer, token) {
 function thumbnails({ info, alignmentErrors }, maps, layer) {
   const made = maps.map((map) => pooled(map, info.rows, info.columns, THUMBNAIL));
   const bytes = made.flatMap(({ most }) => Array.from(most, (weight) => Math.round(255 * Math.sqrt(Math.min(1, weight)))));
-  const measures = maps.map((map, head) => {
-    const [written, read] = alignmentErrors?.map((side) => 1 - side[layer][head]) ?? [];
-    return { ...measureMap(data.measures, map, info), ...(alignmentErrors ? { written, read } : {}) };
-  });
+  const measures = measureLayer(data.measures, maps, info, alignmentErrors, layer);
   return { kind: "root", shape: [maps.length, made[0].height, made[0].width], values: Uint8Array.from(bytes), measures, patterns: measures.map((each) => patternOf(data.measures, data.patterns, each)) };
 }
 
@@ -82,7 +79,7 @@ function ofMap({ info, words, mapOf }, kind, heads, how, unit) {
 }
 
 /** An attention view in an element; it tells `onSwitch` the heads that are off, "GROUP.LAYER.HEAD" each, and `onOpen` what `open` takes. */
-export function makeView(host, { onSwitch, onOpen }, display = {}) {
+export function makeView(host, { onSwitch, onOpen }, { display = {}, folded = display }) {
   const first = { ...data.display, ...display };
   const parentElement = host.attachShadow({ mode: "open" }); // the page's styles and the view's stay apart
   parentElement.innerHTML = markup;
@@ -92,7 +89,7 @@ export function makeView(host, { onSwitch, onOpen }, display = {}) {
     const found = requests.map((name) => [name, answer(now.groups, name)]);
     const parts = found.filter(([, part]) => part).map(([name, part]) => ({ name, ...part }));
     const header = {
-      version: VERSION, stamp: String(now.stamp), turn: message?.turn ?? 0, message_id: message?.id ?? null, state: now.state, offline: false, offers: [],
+      version: VERSION, stamp: String(now.stamp), turn: message?.turn ?? 0, message_id: message?.id ?? null, state: now.state, offline: false, folded, offers: [],
       switches: [...now.off], parts, missing: found.filter(([, part]) => !part).map(([name]) => name),
       ...(known ? {} : { base: { language, words: data.viewWords, inputs: ["", ""], beside: [], groups: [now.groups.map((group) => group.describe())] } }),
     };

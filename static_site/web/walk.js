@@ -1,7 +1,7 @@
 // The page of the walk: one translation through the whole model, played by the app's component, with the numbers of
 // viz_core/lab/walk.py, framed as in ui/widgets/walk.py.
 
-import { attend, openingHead, pooled, separatorsOf } from "./attention.js";
+import { attend, measureLayer, openingHead, pooled, separatorsOf } from "./attention.js";
 import showWalk from "./components/walk/main.js";
 import markup from "./components/walk/view.js";
 import { groupOf, mostLikely, rowsOf } from "./model.js";
@@ -41,7 +41,7 @@ const { writeAddress, run } = startPage({
   show(walk, whole, { text, off, at }) {
     Object.assign(now, { key: `${text} ${off}`, walk, before: off.length ? whole : null, off, at });
     const [, stack, block] = /^[a-z-]+\.([01])\.(\d)\./.exec(at) ?? [];
-    send([Number(stack ?? 0), Math.min(Number(block ?? 0), walk.stacks[0].blocks.length - 1)]);
+    send([Number(stack ?? 0), block && Number(block)]);
   },
 });
 
@@ -105,24 +105,32 @@ const outcomeOf = ({ stacks, choices, given }) => ({
   words: [...stacks.at(-1).tokens.slice(1, given).map((word) => [word, null]), ...choices.map(({ chosen, probability, number }) => [chosen, probability(number)])],
 });
 
-/** What the component reads of a walk, with `block`, [stack, number], in full (ui/widgets/walk.py); `before` is the walk without edits or null, `about` the page's data. */
+/** What the component reads of a walk, with `block`, [stack, number or none for the one that opens], in full (ui/widgets/walk.py); `before` is the walk without edits or null, `about` the page's data. */
 export function headerOf(walk, { before, about, ...shown }) {
   const mapsOf = ({ heads, rows, columns, weights: { values } }) => Array.from({ length: heads }, (_, head) => values.subarray(head * rows * columns, (head + 1) * rows * columns));
   const thumbnail = (call) => {
     const made = mapsOf(call).map((map) => pooled(map, call.rows, call.columns, THUMBNAIL));
     return { shape: [call.heads, made[0].height, made[0].width], values: Uint8Array.from(made.flatMap(({ most }) => [...most]), (weight) => Math.round(255 * Math.min(1, weight))) };
   };
-  const opening = (call, tokens) => {
-    const separators = separatorsOf(about.separators, call.crosses ? walk.stacks[0].tokens : tokens);
-    return openingHead(about.measures, about.patterns, mapsOf(call), { rows: call.rows, columns: call.columns, onItself: !call.crosses, separators, image: null });
+  const openingOf = ({ blocks, tokens }) => {
+    const found = blocks.map(({ attentions }, layer) => attentions.map((call) => {
+      const separators = separatorsOf(about.separators, call.crosses ? walk.stacks[0].tokens : tokens);
+      const info = { rows: call.rows, columns: call.columns, onItself: !call.crosses, separators, image: null };
+      return openingHead(about.measures, about.patterns, measureLayer(about.measures, mapsOf(call), info, call.crosses ? about.errors : null, layer));
+    }));
+    const clear = found.map((heads) => heads.at(-1)[2]);
+    const opens = blocks[0].attentions.at(-1).crosses ? Number(about.open.split(".")[1]) : clear.indexOf(Math.max(...clear));
+    return { opens, opening: found.map((heads) => heads.map(([head, pattern]) => [head, pattern])) };
   };
+  const openings = walk.stacks.map(openingOf);
+  const block = [shown.block[0], Math.min(shown.block[1] ?? openings[shown.block[0]].opens, walk.stacks[0].blocks.length - 1)];
   return {
-    ...shown, kind: "translator", given: walk.given, picture: null, small: 0,
-    stacks: walk.stacks.map(({ blocks, ...stack }) => ({
+    ...shown, block, kind: "translator", given: walk.given, picture: null, small: 0,
+    stacks: walk.stacks.map(({ blocks, ...stack }, i) => ({
       ...stack, maps: blocks.map(({ attentions }) => attentions.map(thumbnail)),
-      opening: blocks.map(({ attentions }) => attentions.map((call) => opening(call, stack.tokens))),
+      ...openings[i],
     })),
-    ...walk.stacks[shown.block[0]].blocks[shown.block[1]],
+    ...walk.stacks[block[0]].blocks[block[1]],
     choices: walk.choices.map((choice, step) => ({
       words: choice.words, logits: choice.logits, chosen: choice.chosen, probabilities: choice.numbers.map(choice.probability),
       before: before && follows(walk, before, step) ? { probabilities: choice.numbers.map(before.choices[step].probability), chosen: before.choices[step].chosen } : null,

@@ -50,7 +50,7 @@ startPage({
   linked: (now) => [["start", now.text], ...changed(now)].map(([name, value]) => [`ml-${name}`, value]),
   load: async (progress) => ({ model: await openWriter(data.files, data.room, progress) }),
   compute: ({ model }, { text, new: newTokens, temperature, topk: topK, seed }, options) => model.run(text, { newTokens, sampling: { temperature, topK, seed }, ...options }),
-  groupsOf, show,
+  groupsOf, folded: null, show,
 });
 
 /** The model of the files that `loadModel` takes, and of the tokenizer's, with room for so many tokens. */

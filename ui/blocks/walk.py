@@ -61,8 +61,8 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None
         st.query_params[_PLACE] = str(current)[:80]
     # What a link opens: later moves are the browser's own, and need no new data.
     opened = st.session_state.setdefault("walk-opened", st.query_params.get(_PLACE, ""))
+    # Of the place in the URL ("softmax.0.1.0.0~..."), or the one that is shown first.
     block = _block(state.get("block"), walk) or _block(".".join(opened.split("~")[0].split(".")[1:3]), walk)
-    block = block or (0, 0)  # of the place in the URL ("softmax.0.1.0.0~..."), else the first
     words = load_words("walk")
     links = walk_links(words)
     identity = hashlib.sha256(repr((inputs, edits, original)).encode())
@@ -78,7 +78,7 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None
             walk,
             key=identity.hexdigest()[:16],
             kind=inputs.kind,
-            block=block,
+            block=block or (0, None),
             edits=edits,
             before=before if edits or original != inputs else None,
             words=walk_words(words),

@@ -5,7 +5,7 @@ The component in assets/components/walk gets one forward pass as bytes. The head
     key           identifies the pass; blocks that a browser already has stay valid while it is the same
     kind          "writer", "translator" or "picture"
     stacks        name, tokens, vectors {embedded, positions or null}, small maps of each block, and the head of each
-                  of its attentions that is shown first, with its pattern or null
+                  of its attentions that is shown first, with its pattern or null; `opens`: the block to show first
     block         [stack, number] of the block that follows; blocks are sent one at a time
     input, attentions, neurons, ffn, output
                   of that block; an attention is {site, crosses, heads, key_heads, rows, columns, masked, arrays...}
@@ -88,7 +88,7 @@ def encode_walk(
     *,
     key: str,
     kind: str,
-    block: tuple[int, int],
+    block: tuple[int, int | None],
     edits: Edits,
     before: Walk | None,
     words: Mapping[str, str],
@@ -100,14 +100,16 @@ def encode_walk(
     """Return a walk with one of its blocks in full.
 
     Args:
-        block: numbers of the stack and of the block.
+        block: numbers of the stack and of the block; None for the one that this stack shows first.
         before: the walk without what the reader changed: edits, temperature and top-k, the text.
         links: address and title of the chapter that explains a stage.
         state: the place that is open at first, as assets/components/walk/input.js writes it.
         small: height in pixels of a walk that only plays, without the controls; 0 for one with all of them.
     """
     sections = Sections()
-    stack, number = block
+    openings = [_opening(walk, each) for each in walk.stacks]
+    stack = block[0]
+    number = openings[stack]["opens"] if block[1] is None else block[1]
     opened = walk.stacks[stack].blocks[number]
     header: dict[str, Any] = {
         "key": key,
@@ -119,9 +121,9 @@ def encode_walk(
                 "embedded": _coloured(sections, each.embedded),
                 "positions": None if each.positions is None else _coloured(sections, each.positions),
                 "maps": [[_thumbnails(sections, call) for call in one.attentions] for one in each.blocks],
-                "opening": [[_opening(walk, each, call) for call in one.attentions] for one in each.blocks],
+                **opening,
             }
-            for each in walk.stacks
+            for each, opening in zip(walk.stacks, openings, strict=True)
         ],
         "block": [stack, number],
         **_block(sections, opened),
@@ -148,11 +150,19 @@ def encode_walk(
     return frame(header, sections)
 
 
-def _opening(walk: Walk, stack: Stack, call: Attention) -> tuple[int, str | None]:
-    """Return the head that is shown first, and its pattern."""
-    from viz_core.lab.walk import opening_head
+def _opening(walk: Walk, stack: Stack) -> dict[str, Any]:
+    """Return the block that is shown first, by its last attention, and the head of every attention."""
+    from viz_core.lab.walk import opening_heads
+    from viz_core.maps.measures import Patches
 
-    return opening_head(call, (walk.stacks[0] if call.crosses else stack).tokens)
+    patches = None if walk.picture is None else Patches(walk.picture[1], num_special=1)
+    found = [
+        opening_heads(calls, walk.stacks[0].tokens, walk.alignment_errors)
+        if calls[0].crosses
+        else opening_heads(calls, stack.tokens, patches=patches)
+        for calls in zip(*(block.attentions for block in stack.blocks), strict=True)
+    ]
+    return {"opens": found[-1][0], "opening": list(zip(*(heads for _, heads in found), strict=True))}
 
 
 def _outcome(walk: Walk) -> dict[str, Any]:

@@ -12,8 +12,10 @@ from torch import Tensor
 
 from viz_core.hub import HubModel, Sampling, Token
 from viz_core.lab.walk_records import Attention, Block, Edits, Stack, Walk, choice_among, walk_edits
-from viz_core.maps.fingerprints import RESTING, clearest_head, measure_maps, pattern_of
+from viz_core.maps.alignments import HeadErrors, best_aligner
+from viz_core.maps.fingerprints import RESTING, Fingerprint, clearest_head, measure_maps, pattern_of, with_accuracies
 from viz_core.maps.head_measure import MapInfo
+from viz_core.maps.measures import Patches
 from viz_core.maps.word_maps import separators
 from viz_core.pretrained import ImageClassifier, Translator
 from viz_core.trace import AttentionCall, Trace, head_outputs, intervene, record
@@ -58,15 +60,29 @@ def _attention(call: AttentionCall, trace: Trace) -> Attention:
     )
 
 
-def opening_head(call: Attention, keys: Sequence[str]) -> tuple[int, str | None]:
-    """Return the head to show first, from 0, and its pattern: the clearest, else the one that rests least.
+def opening_heads(
+    calls: Sequence[Attention], keys: Sequence[str], errors: HeadErrors = (), patches: Patches | None = None
+) -> tuple[int, tuple[tuple[int, str | None], ...]]:
+    """Return the layer to show first, and the head of each layer with its pattern, all counted from 0.
+
+    The head is the clearest of its layer, else the one that rests least; the layer is that of the clearest head.
 
     Args:
+        calls: one of each layer.
         keys: the tokens that are attended to.
+        errors: alignment error rates of cross-attention; the layer is then that of the best aligner.
+        patches: where the tokens lie on a picture.
     """
-    _, rows, columns = call.weights.shape
-    info = MapInfo(rows, columns, not call.crosses, separators(keys))
-    heads = measure_maps(torch.from_numpy(call.weights), info)
+    _, rows, columns = calls[0].weights.shape
+    info = MapInfo(rows, columns, not calls[0].crosses, separators(keys), patches)
+    layers = [measure_maps(torch.from_numpy(call.weights), info) for call in calls]
+    if errors:
+        layers = [with_accuracies(*each) for each in zip(layers, errors, strict=True)]
+    layer, _ = clearest_head(layers) or (0, 0)
+    return best_aligner(errors, "written")[1] if errors else layer, tuple(map(_opening_head, layers))
+
+
+def _opening_head(heads: Sequence[Fingerprint]) -> tuple[int, str | None]:
     resting = [sum(head.get(name, 0.0) for name in RESTING) for head in heads]
     _, head = clearest_head([heads]) or (0, resting.index(min(resting)))
     return head, pattern_of(heads[head])
@@ -109,7 +125,8 @@ def walk_translation(model: Translator, text: str, edits: Edits = ()) -> Walk:
     chosen = zip(logits, done.target_ids, strict=True)
     choices = tuple(choice_among(row, token, model.readable_tokens) for row, token in chosen)
     given = (len(choices) + 1) // 2
-    return Walk(tuple(stacks), choices[given - 1 :], given, float((logits - own[0].float().cpu()).abs().max()))
+    residual = float((logits - own[0].float().cpu()).abs().max())
+    return Walk(tuple(stacks), choices[given - 1 :], given, residual, alignment_errors=done.alignment_errors)
 
 
 @torch.inference_mode()

@@ -10,6 +10,7 @@ from jaxtyping import Bool, Float
 from PIL import Image
 from torch import Tensor
 
+from viz_core.maps.alignments import HeadErrors
 from viz_core.trace.edits import Edit
 from viz_core.trace.output_edits import off
 from viz_core.trace.weight_edits import knock_out
@@ -116,6 +117,7 @@ class Walk:
     residual: float  # max |logits of this pass - logits of the model's own run|
     # what a vision model saw, with its rows and columns of patches
     picture: tuple[Image.Image, tuple[int, int]] | None = None
+    alignment_errors: HeadErrors = ()  # of the cross-attention, as in the model's training.json
 
     @property
     def written(self) -> tuple[str, ...]:

@@ -2,11 +2,13 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import get_args
 
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
+from viz_core.maps.alignments import Reading
 from viz_core.maps.head_measure import MapBlock, MapInfo
 from viz_core.maps.measures import Patches, check_tokens
 from viz_core.maps.register import MEASURES
@@ -162,6 +164,16 @@ def _add_sums(sums: dict[str, Tensor], block: MapBlock) -> None:
 def _fingerprints(sums: dict[str, Tensor], info: MapInfo, heads: int) -> tuple[Fingerprint, ...]:
     values = {name: MEASURES[name].value(total, info).tolist() for name, total in sums.items()}
     return tuple({name: numbers[head] for name, numbers in values.items()} for head in range(heads))
+
+
+def with_accuracies(
+    fingerprints: Iterable[Fingerprint], errors: Iterable[tuple[float, float]]
+) -> tuple[Fingerprint, ...]:
+    """Fingerprints of a layer's heads with their alignment accuracies, 1 - error rate, as `HeadErrors` orders them."""
+    return tuple(
+        own | {reading: 1 - error for reading, error in zip(get_args(Reading), pair, strict=True)}
+        for own, pair in zip(fingerprints, errors, strict=True)
+    )
 
 
 CLEAR = 0.5

@@ -92,6 +92,16 @@ def sentence(sample_id: str) -> str:
     return {sample.id: sample.english for sample in sentences()}[sample_id]
 
 
+def default_words() -> tuple[str, ...]:
+    """Return the words of the sentence that chapters open on, and its full stop."""
+    return tuple(sentence("cat").replace(".", " .").split())
+
+
+def default_beginning() -> str:
+    """Return how that sentence begins, for a model that writes on."""
+    return " ".join(default_words()[:6])
+
+
 SETS = ("narrow", "broad")
 _NARROW = 120
 _BROAD = ASSETS / "heads" / "broad.txt"

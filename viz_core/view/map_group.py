@@ -13,7 +13,7 @@ from jaxtyping import Float, UInt8
 from torch import Tensor
 
 from viz_core.maps.alignments import HeadErrors, Reading
-from viz_core.maps.fingerprints import clearest_head
+from viz_core.maps.fingerprints import clearest_head, with_accuracies
 from viz_core.maps.head_measure import MapInfo, Measure
 from viz_core.maps.measures import Patches
 from viz_core.maps.register import MEASURES
@@ -224,10 +224,7 @@ class MapGroup:
 
     def _with_errors(self, picture: LayerPicture, layer: int) -> LayerPicture:
         """Add the alignment accuracies that are known of its heads."""
-        fingerprints = tuple(
-            own | {reading: 1 - error for reading, error in zip(get_args(Reading), errors, strict=True)}
-            for own, errors in zip(picture.fingerprints, self.alignment_errors[layer], strict=True)
-        )
+        fingerprints = with_accuracies(picture.fingerprints, self.alignment_errors[layer])
         return replace(picture, fingerprints=fingerprints)
 
     @cached_property

@@ -1,7 +1,7 @@
 // The world on a canvas: boxes as far as the walk has come, the connections of the row in hand, tokens, titles and choices.
 
 import { luminance, rgbOf, shorten, sizeCanvas, typeScale } from "../shared/canvas.js";
-import { allowedOf, boxesOf, cellOf, COLOURS, drawLinks, numbersOf, pictureOf, projection, thumbnail } from "./layout.js";
+import { allowedOf, boxesOf, cellOf, coloursOf, drawLinks, numbersOf, pictureOf, projection, thumbnail } from "./layout.js";
 
 /** Write a text where all of it is in view; a part of a word is worse than none. */
 function write({ context }, view, text, x, y) {
@@ -62,7 +62,7 @@ export function drawWorld(view) {
   const at = projection(view.camera, view.width, view.height);
   const ink = style.color;
   const dark = luminance(rgbOf(style.getPropertyValue("--st-background-color") || "#fff")) < 0.4;
-  const pen = { context, at, ink, dark, font: style.fontFamily, accent: style.getPropertyValue("--st-primary-color"), type: typeScale() };
+  const pen = { context, at, ink, dark, font: style.fontFamily, accent: style.getPropertyValue("--st-primary-color"), colours: coloursOf(dark), type: typeScale() };
   context.imageSmoothingEnabled = false;
   const lit = new Set(boxesOf(view.step).flat());
   const frame = view.layout.boxes.get(`block.${view.walk.block.join(".")}`);
@@ -108,8 +108,8 @@ function drawBox(pen, view, box, lit) {
   context.globalAlpha = 1;
 }
 
-const ON_DARK = { queries: "#56b4e9", keys: "#f0914f", values: "#4fd0a8", outputs: "#4fd0a8" }; // of texts
-const textColour = (pen, kind) => (pen.dark ? ON_DARK : COLOURS)[kind] ?? pen.ink;
+/** A map of weights is a matrix too. */
+const colourOf = ({ colours, ink }, { kind, signed }) => colours[kind === "matrix" && !signed ? "weights" : kind] ?? ink;
 
 function drawNumbers(pen, view, box, rect, share) {
   const { context, at } = pen;
@@ -129,14 +129,15 @@ function drawNumbers(pen, view, box, rect, share) {
   if (box.kind === "matrix") drawCells(pen, view, box, rect, whole);
   else if (high > 5) drawGaps(pen, view, rect, box.rows, high);
   context.lineWidth = 1.5;
-  context.strokeStyle = COLOURS[box.kind] ?? pen.ink;
-  context.globalAlpha *= COLOURS[box.kind] ? 1 : 0.5;
+  const colour = colourOf(pen, box);
+  context.strokeStyle = colour;
+  context.globalAlpha *= colour === pen.ink ? 0.5 : 1;
   if (high <= 5 || box.kind === "matrix") context.strokeRect(rect.x, rect.y, rect.width, rect.height);
   else for (let row = 0; row < rows; row += 1) context.strokeRect(rect.x, rect.y + row * high + 1, rect.width, high - 3);
   context.globalAlpha = pen.fade;
   if (box.segments > 1 && share) {
     const wide = rect.width / box.segments;
-    context.strokeStyle = COLOURS.outputs;
+    context.strokeStyle = pen.colours.outputs;
     context.strokeRect(rect.x + box.segment * wide, rect.y, wide, rect.height);
   }
   const row = view.rowIn(box);
@@ -204,7 +205,7 @@ function drawTokens(pen, view, box, rect) {
     context.textAlign = "right";
     for (let row = 0; row < box.rows; row += 1) {
       const chosen = view.rowIn(box) === row;
-      context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? textColour(pen, "queries") : pen.ink;
+      context.fillStyle = chosen ? pen.accent : box.kind === "matrix" ? pen.colours.queries : pen.ink;
       context.font = `${chosen ? 600 : 400} ${size}px ${pen.font}`;
       write(pen, view, shorten(tokens[row], 3 * unit, measure), rect.x - 6, rect.y + (row + 0.5) * high);
     }
@@ -213,7 +214,7 @@ function drawTokens(pen, view, box, rect) {
   const wide = rect.width / box.columns;
   const across = Math.min(13 * pen.type, wide * 0.7);
   if (across < SMALLEST) return;
-  context.fillStyle = textColour(pen, "keys");
+  context.fillStyle = pen.colours.keys;
   context.textAlign = "left";
   const keys = view.walk.stacks[box.keys].tokens;
   for (let column = 0; column < box.columns; column += 1) {
@@ -248,7 +249,7 @@ function drawTitle(pen, view, box, rect, lit) {
   const size = Math.min(13 * pen.type, unit * 0.85);
   if (size < SMALLEST || !title) return;
   context.font = `${lit ? 700 : 600} ${size}px ${pen.font}`;
-  context.fillStyle = textColour(pen, box.kind);
+  context.fillStyle = colourOf(pen, box);
   context.textAlign = "center";
   context.textBaseline = "bottom";
   const above = box.kind === "matrix" && !view.walk.picture ? 1.7 * unit : 5;

@@ -11,11 +11,11 @@ export function writePlace({ step, chosenHead, row, cell, zoom }) {
   return [[stage, stack, block, attention, round].join("."), chosenHead ?? "", row, cell ? cell.column : "", zoom].join("~");
 }
 
-/** The place that a text describes; what is malformed is left out. */
-export function readPlace(text) {
+/** The place that a text describes, without a number in block `opens`; what is malformed is left out. */
+export function readPlace(text, opens) {
   const [step, head, row, column, zoom] = (text ?? "").split("~");
   const [stage, ...numbers] = (step ?? "").split(".");
-  const [stack, block, attention, round] = numbers.map((each) => (/^\d{1,3}$/.test(each) ? Number(each) : 0));
+  const [stack, block, attention, round] = numbers.map((each, i) => (/^\d{1,3}$/.test(each) ? Number(each) : i === 1 ? opens : 0));
   const number = (each) => (/^\d{1,3}$/.test(each ?? "") ? Number(each) : null);
   if (!stage || numbers.length !== 4) return null;
   return {

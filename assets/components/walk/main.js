@@ -67,7 +67,7 @@ function receive(view, bytes) {
   }
   const known = view.step;
   const same = view.walk?.key === walk.key;
-  const place = first ? readPlace(walk.state) : null;
+  const place = first ? readPlace(walk.state, walk.stacks[0].opens) : null;
   view.walk = same ? (view.blocks.get(`${known.stack}.${known.block}`) ?? view.walk) : walk;
   if (!same) {
     view.steps = stepsOf(walk);
@@ -242,7 +242,7 @@ function advance(view, now) {
   const passed = Math.min(100, now - (view.last ?? now));
   view.last = now;
   if (!view.playing || view.waiting) return;
-  view.progress += (passed * view.speed) / duration(view.step);
+  view.progress += (passed * view.speed) / duration(view.step, view.walk.stacks[view.step.stack].opens);
   if (view.progress < 1) return;
   const end = view.index === view.steps.length - 1;
   if (end && !view.walk.small) {

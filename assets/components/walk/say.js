@@ -94,10 +94,8 @@ const line = (tag, cells) => element("tr", "", {}, ...cells.map((cell) => elemen
 export function stepsOf(walk) {
   const steps = [];
   const add = (stage, place = {}) => steps.push({ stage, stack: 0, block: 0, attention: 0, round: 0, ...place });
-  walk.stacks.forEach(({ positions, maps }, stack) => {
-    add("tokens", { stack });
-    add("embedding", { stack });
-    add(positions ? "positions" : "rotation", { stack });
+  walk.stacks.forEach(({ positions, maps, opens }, stack) => {
+    for (const stage of ["tokens", "embedding", positions ? "positions" : "rotation"]) add(stage, { stack, block: opens });
     maps.forEach((calls, block) => {
       calls.forEach((_, attention) => {
         const place = { stack, block, attention };
@@ -124,10 +122,10 @@ export function stepsOf(walk) {
   return steps;
 }
 
-/** How long a step takes to play, in milliseconds at speed 1: later blocks do what the first did, and pass faster. */
-export function duration({ stage, block, round }) {
+/** How long a step takes to play, in milliseconds at speed 1: blocks do the same, and pass fast but the one that opens. */
+export function duration({ stage, block, round }, opens) {
   const full = { tokens: 1400, "feed-forward": 2200, scores: 3600, softmax: 3200, sum: 3200, again: 2600 }[stage] ?? 2400;
-  return block > 0 && round === 0 && !["logits", "choice"].includes(stage) ? full / 5 : full;
+  return block !== opens && round === 0 && !["logits", "choice"].includes(stage) ? full / 5 : full;
 }
 
 /** The step of a stage in a block, or the closest there is. */

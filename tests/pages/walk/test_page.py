@@ -8,6 +8,8 @@ from streamlit.testing.v1 import AppTest
 
 from tests.pages.reading import components
 from tests.visits import Visits
+from ui.blocks.linked_sentences import recorded
+from viz_core.pretrained.samples import default_beginning
 from viz_core.view.components import unframe
 
 OpenPage = Callable[..., AppTest]
@@ -19,18 +21,26 @@ def header(app: AppTest) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize(
-    ("kind", "stacks", "written"),
+    ("kind", "stacks", "written", "pattern"),
     [
-        ("writer", ["decoder"], None),
-        ("translator", ["encoder", "decoder"], "lit"),
-        ("picture", ["encoder"], "T-shirt/top"),
+        ("writer", ["decoder"], "table", "previous"),
+        ("translator", ["encoder", "decoder"], "lit", "previous"),
+        ("picture", ["encoder"], "T-shirt/top", "nearby"),
     ],
 )
-def test_each_model_walks(visits: Visits, kind: str, stacks: list[str], written: str | None) -> None:
+def test_each_model_walks_and_opens_on_a_head_with_a_name(
+    visits: Visits, kind: str, stacks: list[str], written: str, pattern: str
+) -> None:
     sent = header(visits("walk", **{"w-model": kind}))
+    first, last = (each["opening"][each["opens"]][-1] for each in (sent["stacks"][0], sent["stacks"][-1]))
+    assert first[1] == pattern
+    if kind == "translator":  # as home does
+        across, within = recorded()["across"], recorded()["within"]
+        assert [sent["stacks"][1]["opens"], *last] == [across["layer"], across["head"], across["pattern"]]
+        assert [sent["block"], first[0]] == [[0, within["layer"]], within["head"]]
     assert [stack["name"] for stack in sent["stacks"]] == stacks
     chosen = [choice["chosen"] for choice in sent["choices"]]
-    assert written is None or written in chosen
+    assert written in chosen
     assert sent["links"]["softmax"][0] == "./scoring-functions"
     assert all(choice["before"] is None for choice in sent["choices"])
 
@@ -46,17 +56,17 @@ def test_edits_that_cannot_be_made_are_left_out(visits: Visits, edits: str) -> N
     assert header(visits("walk", **{"walk-edits": edits}))["edits"] == []
 
 
-@pytest.mark.parametrize("place", ["softmax.0.2.0.0~1~2~~stage", "softmax.0.99.0.0~~~~", "x", "....~", "softmax.0.-1"])
-def test_a_place_opens_its_block_or_the_first(visits: Visits, place: str) -> None:
+@pytest.mark.parametrize("place", ["sum.0.1.0.0~1~2~~stage", "softmax.0.99.0.0~~~~", "x", "mask.0..~", "softmax.0.-1"])
+def test_a_place_opens_its_block_or_that_of_the_clearest_head(visits: Visits, place: str) -> None:
     sent = header(visits("walk", **{"walk-at": place}))
-    assert sent["block"] == ([0, 2] if ".2." in place else [0, 0])
+    assert sent["block"] == [0, 1 if ".1." in place else 2]
     assert sent["state"] == place
 
 
 def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> None:
     app = open_page("walk")
     assert header(app)["outcomes"] is None
-    for text, before in (("The little boy", "The little girl"), ("The old king", "The little boy")):
+    for text, before in (("The little boy", default_beginning()), ("The old king", "The little boy")):
         app.text_input(key="w-start").set_value(text).run()
         sides = header(app)["outcomes"]
         assert [" ".join(sides[side]["text"][1:]) for side in ("before", "now")] == [before, text]
@@ -66,7 +76,7 @@ def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> Non
     assert " ".join(header(app)["outcomes"]["before"]["text"][1:]) == "The little boy", "nothing was read between"
 
 
-@pytest.mark.parametrize("was", ["", "The little girl", "a " * 9_999])
+@pytest.mark.parametrize("was", ["", default_beginning(), "a " * 9_999])
 def test_a_text_of_a_link_that_cannot_be_compared_is_left_out(visits: Visits, was: str) -> None:
     app = visits("walk", **{"walk-was": was})
     assert header(app)["outcomes"] is None

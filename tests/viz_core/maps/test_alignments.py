@@ -9,12 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from transformers.models.whisper.generation_whisper import _dynamic_time_warping, _median_filter
 
-from viz_core.lab.walk import opening_head
+from viz_core.lab.walk import opening_heads
 from viz_core.lab.walk_records import Attention
 from viz_core.maps.alignments import alignment, median_filter, token_starts, warping_path
 from viz_core.maps.fingerprints import measure_maps, pattern_of
 from viz_core.maps.head_measure import MapInfo
-from viz_core.maps.word_maps import is_word, merge_words, punctuation, separators, word_numbers
+from viz_core.maps.word_maps import is_word, punctuation, separators, word_numbers
 from viz_core.trace import AttentionCall, record, record_weights
 
 
@@ -43,7 +43,6 @@ def test_pieces_are_read_as_words() -> None:
     torch.testing.assert_close(read, torch.tensor([[[0.1, 0.9]]]))  # rows 1 and 2 have read the pieces of word 0
 
 
-SIZES = st.tuples(st.integers(1, 8), st.integers(1, 20))
 # Small whole numbers: many ways cost the same.
 COSTS = st.tuples(st.integers(1, 4), st.integers(1, 5)).flatmap(
     lambda size: st.lists(st.integers(-4, 4), min_size=size[0] * size[1], max_size=size[0] * size[1]).map(
@@ -61,7 +60,7 @@ def ways(rows: int, columns: int) -> Iterator[list[tuple[int, int]]]:
             yield from ([*way, (rows, columns)] for way in ways(rows - down, columns - across))
 
 
-@given(SIZES, st.integers(0, 999))
+@given(st.tuples(st.integers(1, 8), st.integers(1, 20)), st.integers(0, 999))
 def test_as_transformers_has_it(size: tuple[int, int], seed: int) -> None:
     """Where no two ways cost the same: of three alike it takes one, and of two the third, which may cost more."""
     cost = np.random.default_rng(seed).standard_normal(size)
@@ -111,12 +110,6 @@ def test_words_begin_where_the_tokenizer_says(pieces: list[str], numbers: tuple[
     assert word_numbers(pieces) == numbers
 
 
-def test_merging_averages_rows_and_sums_columns() -> None:
-    weights = torch.tensor([[0.5, 0.25, 0.25], [0.1, 0.2, 0.7], [0.0, 1.0, 0.0]])
-    merged = merge_words(weights, (0, 0, 1), (0, 1, 1))
-    torch.testing.assert_close(merged, torch.tensor([[0.3, 0.7], [0.0, 1.0]]))
-
-
 def test_separators_signs_and_words_are_told_apart() -> None:
     tokens = ["[CLS]", "don", "'", "t", "...", "3", "", "¿", "+", "</s>", "<|endoftext|>"]
     assert separators(tokens) == (9, 10)
@@ -151,6 +144,8 @@ def test_a_walk_opens_on_the_clearest_head_else_on_the_one_that_rests_least() ->
     before[range(1, n), range(n - 1)] = before[0, 0] = 1
     heads = torch.stack([mark, torch.full((n, n), 1 / n), before])
     assert pattern_of(measure_maps(heads, MapInfo(n, n, separators=(4,)))[0]) == "separator"
-    assert opening_head(attention("encoder.0.self", heads), keys) == (2, "previous")
-    assert opening_head(attention("encoder.0.self", heads[:2]), keys) == (1, None)
-    assert opening_head(attention("decoder.0.cross", heads[:2]), keys) == (1, None)
+    layers = [attention("encoder.0.self", each) for each in (heads[:2], heads)]
+    assert opening_heads(layers, keys) == (1, ((1, None), (2, "previous")))
+    layers = [attention("decoder.0.cross", heads[:2])] * 2
+    errors = (((0.9, 0.9), (0.9, 0.1)), ((0.9, 0.9), (0.2, 0.9)))  # "read" is clearer, but not of the word written
+    assert opening_heads(layers, keys, errors) == (1, ((1, "read"), (1, "written")))
