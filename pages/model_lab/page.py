@@ -33,7 +33,7 @@ from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model, map_groups, warn_of_weights
 from ui.text.words import current_language
-from ui.widgets.view_link import open_map, open_tokens
+from ui.widgets.view_link import ViewLink, open_map, open_tokens, read_link
 from viz_core.hub.attention import attention_forward
 from viz_core.lab.runs import position_schemes, shows_contributions, windows
 from viz_core.maps.fingerprints import measure_layer
@@ -42,7 +42,6 @@ from viz_core.view.hub import initial_state
 
 chapter = Chapter("model-lab")
 chapter.question()
-chapter.definition()
 offer = hub_offer()
 main = st.container(border=True, key="card-main")
 with main, st.container(gap="xsmall", key="inputs"):
@@ -55,8 +54,7 @@ with main, st.container(gap="xsmall", key="inputs"):
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
 with main:
-    with st.container(horizontal=True, vertical_alignment="bottom", key="options"):
-        broken = choose_error(chapter, card)
+    with st.container(key="options"):
         menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     above_maps, maps = st.container(key="above-maps"), st.container(key="stage")
@@ -66,6 +64,7 @@ with main:
             link_to_vision(chapter, card)
         if card.kind_class.input_label != "sound":
             link_to_heads(chapter, model)
+    broken = choose_error(chapter, card)
 
 language = current_language()
 with waiting:
@@ -89,19 +88,24 @@ with maps:
     else:
         other = None
         second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
-    view = chapter.attention_view(
-        shown,
-        initial_state(groups, result),
-        second=second,
-        inputs=names,
-        beside=beside,
-        run_source=request.run_source,
-        off=without if heads.sites else None,
-        on_switch=partial(toggle_head, chapter, heads),
-        on_cell=partial(open_pair, groups),
-        contribution_kind=contribution_kind,
-        folded=False,
-    )
+    view = initial_state(groups, result)
+    if broken:
+        view, _ = read_link(ViewLink(st.query_params.get("head")), groups, view)
+    else:
+        view = chapter.attention_view(
+            shown,
+            view,
+            second=second,
+            inputs=names,
+            beside=beside,
+            run_source=request.run_source,
+            off=without if heads.sites else None,
+            on_switch=partial(toggle_head, chapter, heads),
+            on_cell=partial(open_pair, groups),
+            contribution_kind=contribution_kind,
+            folded=False,
+        )
+    checked_maps(chapter, card, request, result, groups, view, broken)
     if result.sound is not None:
         with above_maps:
             speech(chapter, request, result, result.sound, view)
@@ -114,8 +118,6 @@ with maps:
         show_similarity(chapter, request, result)
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
-with above_maps if broken else main:
-    checked_maps(chapter, card, request, result, groups, view, broken)
 chapter.send_picture()
 
 chapter.frame.mount_terms()
@@ -128,12 +130,6 @@ def code() -> None:
     chapter.downloads({"weights": lambda: open_map(groups, view).numpy()}, **open_tokens(groups, view))
 
 
-def exercises(*names: str) -> None:
-    """Exercises of the book."""
-    for name in names:
-        chapter.exercise(name)
-
-
 sections = {
     "card": lambda: model_card(chapter, card, evaluate(request, windows), len(result.tokens)),
     "words": (lambda: next_words(chapter, request, result)) if card.head == "words" else None,
@@ -142,8 +138,6 @@ sections = {
     "products": lambda: score_products(chapter, request, groups, view, rotated="rotary" in card.positions),
     "sinks": lambda: sinks(chapter, card, request, result, groups, view),
     "positions": lambda: positions(chapter, card, evaluate_model(model, position_schemes)),
-    "architectures": partial(exercises, "halves", "one-row"),
-    "uses": partial(exercises, "tasks", "jobs", "readout"),
     "code": code,
 }
 chapter.deeper({name: draw for name, draw in sections.items() if draw is not None})

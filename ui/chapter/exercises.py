@@ -1,7 +1,7 @@
 """The exercises of a page, whose answer is revealed after a prediction, and the questions that are asked again later.
 
-Two questions on each chapter are asked at its end, at the start of the third chapter after it, and on a page of their
-own. What a reader knows stays in the browser; assets/components/review/main.js says when a question is due.
+Two questions on a chapter that teaches are asked at its end, at the start of the third chapter after it, and on a page
+of their own. What a reader knows stays in the browser; assets/components/review/main.js says when a question is due.
 """
 
 import json
@@ -16,7 +16,7 @@ import streamlit as st
 from ui.chapter.contents import all_chapters
 from ui.chapter.parts import Content
 from ui.text.markdown import after_label, join_sentences
-from ui.text.words import Words, load_words
+from ui.text.words import ENGLISH, Words, load_words
 from ui.widgets.choices import Marks, draw_choices
 from ui.widgets.component import component
 from ui.widgets.predictions import OnFigure, Prediction, Truth, draw_board, read_prediction
@@ -153,9 +153,15 @@ _IDEA = re.compile(r"\*\*(.+?)[.。]?\*\*\s*")
 _mount: Callable[..., Any] = component("review")
 
 
+def reviewed_chapters() -> list[str]:
+    """Return the chapters with questions to remember, in reading order."""
+    words = load_words("review", ENGLISH)
+    return [chapter for chapter in all_chapters() if words.has(f"{chapter}.{NUMBERS[0]}")]
+
+
 def chapter_to_repeat(chapter: str) -> str | None:
-    """Return the chapter whose questions are asked at the start of this one; None for the first ones."""
-    order = all_chapters()[1:]
+    """Return the chapter whose questions are asked at the start of this one, if any."""
+    order = reviewed_chapters()
     place = order.index(chapter) - LATER if chapter in order else -1
     return order[place] if place >= 0 else None
 

