@@ -1,31 +1,39 @@
 """Figures of heads: any measure against any other, and narrow data against broad data."""
 
 from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import plotly.graph_objects as go
-from plotly.colors import sample_colorscale
 
 from ui.compute.heads import HeadTable
 from ui.text.head_names import head_place, layer_place
 from ui.widgets import traces
-from ui.widgets.figure_style import ACCENT, CATEGORIES, Labels, lay_out
+from ui.widgets.figure_style import ACCENT, Labels, lay_out, ordered_colours
+from viz_core.maps.register import ROLES
 
 _SYMBOLS = ("circle", "square", "diamond")
+_HIGH, _LOW = 0.5, 0.25  # of the largest value: heads that are named are above the one and below the other
+_LEAST = 0.25  # largest share beyond chance, at least, for heads to be named
+_GREY = "rgba(128,128,128,0.6)"
+_ANCHORS = (
+    {"xanchor": "left", "yanchor": "top"},
+    {"xanchor": "right", "yanchor": "bottom"},
+)  # beside the line, above it
 
 
 def heads_figure(
     tables: Mapping[str, HeadTable],
     measures: tuple[str, str],
     titles: Sequence[str],
-    kinds: Labels,
+    labels: Labels,
     chosen: str,
     raw: bool = False,
 ) -> go.Figure:
     """Every head as a point with the intervals of both means; a colour for each layer, a symbol for each kind.
 
     Args:
-        kinds: names of the kinds of maps.
+        labels: names the kinds of maps, chance, and groups of heads (`named_groups`).
         chosen: the head that is ringed, as in links.
         raw: whether shares of attention are drawn as they are, with what chance gives.
     """
@@ -37,7 +45,7 @@ def heads_figure(
             x, y = ({name: values[places] for name, values in side.items()} for side in sides)
             links = [f"{kind}.{view_layer}.{table.heads[place][1]}" for place in places]
             names = [head_place(layer + 1, table.heads[place][1] + 1) for place in places]
-            several = f" · {kinds[kind]}" if len(tables) > 1 else ""
+            several = f" · {labels[kind]}" if len(tables) > 1 else ""
             colour = colours[layer]
             traces.dots(
                 figure,
@@ -53,15 +61,53 @@ def heads_figure(
                 error_y={"array": y["up"], "arrayminus": y["down"], "width": 0, "thickness": 1, "color": colour},
                 customdata=[[link, name] for link, name in zip(links, names, strict=True)],
             )
-    return lay_out(figure, titles[0], titles[1], 420)
+    marks = {} if raw else _marks(tables.values(), measures, labels)
+    return lay_out(figure, titles[0], titles[1], 420, **marks)
+
+
+def named_groups(tables: Iterable[HeadTable], measures: Sequence[str]) -> dict[str, np.ndarray]:
+    """Return which heads are "costly" to switch off but near or below chance, and which are "cheap" and far beyond.
+
+    High is above half of the largest value of all heads, low below a quarter. A group without heads is left out; there
+    is none unless one measure is a role, which some head has beyond chance, and the other is worth.
+    """
+    roles, tables = [measure for measure in measures if measure in ROLES], list(tables)
+    if len(roles) != 1 or "worth" not in measures:
+        return {}
+    share, worth, least_worth = (
+        np.nan_to_num(np.concatenate([table.plotted(measure, part) for table in tables]))
+        for measure, part in ((roles[0], "mean"), ("worth", "mean"), ("worth", "low"))
+    )
+    if share.max() < _LEAST:
+        return {}
+    cheap = (share > _HIGH * share.max()) & (worth < _LOW * max(0, worth.max()))
+    costly = (worth > _HIGH * worth.max()) & (least_worth > 0) & (share < _LOW * share.max())
+    return {name: group for name, group in (("cheap", cheap), ("costly", costly)) if group.any()}
+
+
+def _marks(tables: Iterable[HeadTable], measures: Sequence[str], labels: Labels) -> dict[str, Any]:
+    """Name groups of heads beside them, and chance where some heads are below it."""
+    tables, notes, lines = list(tables), list[dict[str, Any]](), list[dict[str, Any]]()
+    sides = [np.concatenate([table.plotted(measure) for table in tables]) for measure in measures]
+    tops = np.concatenate([table.plotted(measures[1], "high") for table in tables])
+    for name, group in named_groups(tables, measures).items():
+        x, y = (side[group] for side in sides)
+        above = {"y": np.nanmax(tops[sides[0] >= x.min()]), "xanchor": "right", "yanchor": "bottom", "align": "right"}
+        beside = {"y": y.mean(), "xanchor": "left", "xshift": 18, "align": "left"}
+        is_at_right = (measures[0] == "worth") == (name == "costly")
+        notes.append({"text": labels[name], "showarrow": False, "x": x.max(), **(above if is_at_right else beside)})
+    for letter, other, anchors, measure, side in zip("xy", "yx", _ANCHORS, measures, sides, strict=True):
+        if measure in ROLES and np.nanmin(side) < 0:
+            line = {f"{letter}0": 0, f"{letter}1": 0, f"{other}0": 0, f"{other}1": 1, f"{other}ref": "paper"}
+            lines.append({"type": "line", "line": {"color": _GREY, "dash": "dot"}, **line})
+            end = {letter: 0, other: 1, f"{other}ref": "paper", f"{letter}shift": 4}
+            notes.append({"text": labels["chance"], "showarrow": False, **end, **anchors})
+    return {"annotations": notes, "shapes": lines}
 
 
 def layer_colours(tables: Iterable[HeadTable]) -> list[str]:
-    """Return a colour for each layer: categories, or a scale where there are too many layers."""
-    count = 1 + max(layer for table in tables for layer, _ in table.heads)
-    if count <= len(CATEGORIES):
-        return list(CATEGORIES[:count])
-    return sample_colorscale("viridis", [layer / (count - 1) for layer in range(count)])  # type: ignore[no-any-return]
+    """Return a colour for each layer."""
+    return ordered_colours(1 + max(layer for table in tables for layer, _ in table.heads))
 
 
 def _side(table: HeadTable, measure: str, raw: bool) -> dict[str, np.ndarray]:
@@ -95,5 +141,5 @@ def sets_figure(
             showlegend=len(narrow) > 1,
         )
     if ends:
-        traces.line(figure, [min(ends), max(ends)], [min(ends), max(ends)], "rgba(128,128,128,0.6)", dash="dot")
+        traces.line(figure, [min(ends), max(ends)], [min(ends), max(ends)], _GREY, dash="dot")
     return lay_out(figure, labels["on-narrow"], labels["on-broad"], 360)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import streamlit as st
@@ -20,6 +21,7 @@ from ui.text.model_card import title_of
 from ui.text.translations import explain
 from ui.text.words import current_language, load_words
 from ui.widgets.attention_view import ViewState
+from ui.widgets.controls import Menu
 from viz_core.lessons.heads import uniform_masses
 from viz_core.maps.register import MEASURES, ROLES, beyond_chance
 from viz_core.pretrained.samples import scan_picture
@@ -94,21 +96,24 @@ class Plot:
 
 def choose_plot(chapter: Chapter) -> tuple[Plot | Task | None, str]:
     """Draw the controls; return what they ask for or the scan that is to be made first, and what is broken of it."""
-    row, typed = st.container(horizontal=True, vertical_alignment="bottom", gap="medium", key="scanned"), st.container()
-    with row:
-        found = _choose_scan(chapter, typed)
+    with chapter.main_controls():
+        models, *axes = (st.container() for _ in range(3))
+        more = chapter.controls.menu(chapter.common("more"), ":material/tune:")
+    typed = st.container()
+    with models:
+        found = _choose_scan(chapter, more, typed)
     if found is None or isinstance(found, Task):
         return found, ""
-    with chapter.main_controls():
-        return _choose_axes(chapter, *found)
+    return _choose_axes(chapter, dict(zip("xy", axes, strict=True)), more, *found)
 
 
 def _choose_scan(
-    chapter: Chapter, typed: DeltaGenerator
+    chapter: Chapter, more: Menu, typed: DeltaGenerator
 ) -> tuple[Model, str, HeadScans, Mapping[str, str]] | Task | None:
     """Draw the lists of models and data; return model, data, scans and parameters, or the scan that is to be made.
 
     Args:
+        more: holds the list of data.
         typed: where the field for the reader's own texts goes, and a warning of weights that are no numbers.
     """
     controls = chapter.controls
@@ -124,7 +129,8 @@ def _choose_scan(
     st.session_state[controls.key("model-before")] = model
     tasks = {task.texts: task for task in shipped_tasks(model, reads)}
     sets = (*tasks, "own") if reads == "text" else tuple(tasks)
-    texts = str(controls.choice("texts", sets, sets[0]))
+    with more.block():
+        texts = str(controls.choice("texts", sets, sets[0]))
     if texts == "own":
         with typed:
             tasks["own"] = own_task(chapter, model)
@@ -143,30 +149,29 @@ def _choose_scan(
 
 
 def _choose_axes(
-    chapter: Chapter, model: Model, texts: str, scans: HeadScans, address: Mapping[str, str]
+    chapter: Chapter,
+    places: Mapping[str, DeltaGenerator],
+    more: Menu,
+    model: Model,
+    texts: str,
+    scans: HeadScans,
+    address: Mapping[str, str],
 ) -> tuple[Plot, str]:
     controls = chapter.controls
     tables = [table for (name, _), table in scans.tables.items() if name == texts]
     measures = tuple(dict.fromkeys(name for table in tables for name in table.measures))
     first = {"x": "previous" if "previous" in measures else "first", "y": "worth" if "worth" in measures else "entropy"}
-    axes = {
-        axis: str(
-            controls.select(
-                axis,
-                measures,
-                name if name in measures else measures[0],
-                lambda measure: measure_name(chapter, measure, scans.pictures),
-            )
-        )
-        for axis, name in first.items()
-    }
-    with controls.more():
-        labels = {p: str(p) for p in PERCENTILES}
-        percentile = int(controls.choice("percentile", PERCENTILES, 100, labels))
+    names, axes = partial(measure_name, chapter, pictures=scans.pictures), {}
+    for axis, name in first.items():
+        with places[axis]:
+            axes[axis] = str(controls.select(axis, measures, name if name in measures else measures[0], names))
     broken = chapter.break_it("no-chance")
     best, heads = _best(scans, texts, axes["y"]), all_heads(scans, texts)
     chosen = heads.get(st.query_params.get("head", ""), best)
-    _list_of_heads(chapter, heads, chosen)
+    with more.block():
+        _list_of_heads(chapter, heads, chosen)
+        labels = {p: str(p) for p in PERCENTILES}
+        percentile = int(controls.choice("percentile", PERCENTILES, 100, labels))
     return Plot(model, texts, axes["x"], axes["y"], percentile, chosen, best, scans, address), broken
 
 
@@ -230,8 +235,7 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
         chapter.text("no-kind")
         return
     titles = [axis_title(chapter, plot.scans, measure, raw) for measure in (plot.x, plot.y)]
-    kinds = {kind: names[kind] for kind in drawn}
-    figure = heads_figure(drawn, (plot.x, plot.y), titles, kinds, plot.head.link, raw)
+    figure = heads_figure(drawn, (plot.x, plot.y), titles, names, plot.head.link, raw)
     count = sum(len(table.heads) for table in drawn.values())
     values: dict[str, Any] = {
         "count": count,

@@ -176,6 +176,12 @@ def name_of(chapter: Chapter, patch: tuple[int, int] | None) -> str:
     return chapter.words("patch", row=patch[0] + 1, column=patch[1] + 1)
 
 
+def strongest(chapter: Chapter, values: Float[np.ndarray, "rows columns"]) -> str:
+    """The patch with the largest value, in words."""
+    row, column = divmod(int(values.argmax()), values.shape[1])
+    return chapter.words("strongest", row=row + 1, column=column + 1, value=f"{values.max():.3f}")
+
+
 def over_grid(found: Classification, row: Float[Tensor, " tokens"]) -> Float[np.ndarray, "rows columns"]:
     """One token's row over the patches; what goes to the class token is left out, and nothing is divided anew."""
     return row[found.num_special :].reshape(found.grid).numpy()

@@ -6,9 +6,7 @@ import math
 from functools import partial
 from typing import Any
 
-import numpy as np
 import streamlit as st
-from jaxtyping import Float
 from PIL import Image
 from torch import Tensor
 
@@ -16,7 +14,16 @@ from pages.vision_transformer import figures as head_figures
 from pages.vision_transformer import figures as map_figures
 from pages.vision_transformer import figures as patch_figures
 from pages.vision_transformer.figures import shuffled_picture
-from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, name_of, over_grid, pin_of, place_of
+from pages.vision_transformer.inputs import (
+    ROUNDING,
+    PictureInputs,
+    enlarged,
+    name_of,
+    over_grid,
+    pin_of,
+    place_of,
+    strongest,
+)
 from pages.vision_transformer.prediction import preprocessing
 from serving.requests.models import ShippedClassifier
 from serving.requests.shipped import ClassificationRequest
@@ -220,7 +227,7 @@ def _lab(
     maps = {title: over_grid(found, row) for title, row in rows.items()}
     patch = place_of(found, token)
     figure = over_picture_figure(found.prepared.seen, maps, patch, names)
-    most = {join_sentences(title.split("<br>")): _strongest(chapter, values) for title, values in maps.items()}
+    most = {join_sentences(title.split("<br>")): strongest(chapter, values) for title, values in maps.items()}
     chapter.figure("lab", figure, who=name_of(chapter, patch), most=most)
     if not label:
         chapter.text("no-labels", model=escape(picture_inputs.facts.title))
@@ -229,12 +236,6 @@ def _lab(
         error = evaluate(picture_inputs.request, columns_divided, "max", discard) if wrong else read.row_error
         chapter.claim("rollout", error, ROUNDING)
     chapter.source_card("rollout", 1 + read.row_error)
-
-
-def _strongest(chapter: Chapter, values: Float[np.ndarray, "rows columns"]) -> str:
-    """The patch with the largest value, in words."""
-    row, column = divmod(int(values.argmax()), values.shape[1])
-    return chapter.words("strongest", row=row + 1, column=column + 1, value=f"{values.max():.3f}")
 
 
 def heads(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState) -> None:

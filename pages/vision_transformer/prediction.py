@@ -10,11 +10,11 @@ import streamlit as st
 
 from pages.vision_transformer import figures as training_figures
 from pages.vision_transformer.figures import probabilities_figure, shuffled_picture
-from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, shipped_card
+from pages.vision_transformer.inputs import ROUNDING, PictureInputs, enlarged, over_grid, shipped_card, strongest
 from serving.requests.models import ShippedClassifier
 from ui.blocks.figures import bars_figure
 from ui.blocks.heads_off import name_heads, score_examples
-from ui.blocks.over_picture import signed_image
+from ui.blocks.over_picture import over_picture_image, signed_image
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model
 from ui.compute.pictures import classification, picture_maps, picture_preview
@@ -23,7 +23,7 @@ from ui.text.model_card import class_label, trained_for
 from ui.text.translations import device_name
 from ui.text.words import current_language
 from ui.widgets.chart import named_parts
-from viz_core.lab.pictures import count_samples, right_statistics
+from viz_core.lab.pictures import count_samples, label_relevance, right_statistics
 from viz_core.lessons.vision_transformer import patches_shuffled, random_order
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import Classification
@@ -33,6 +33,7 @@ from viz_core.view.map_group import MapGroup
 
 _SHOWN_LABELS = 5
 _PICTURE = 124
+_RELEVANCE = 156  # pixels, with its caption
 _THUMB = 156  # pixels; three side by side, two on a phone
 
 
@@ -43,11 +44,11 @@ def prediction(chapter: Chapter, picture_inputs: PictureInputs, broken: str) -> 
         st.image(enlarged(found.prepared.seen), width=_PICTURE, alt=chapter.words("alt.picture"))
         chapter.text("no-labels", model=escape(picture_inputs.facts.title))
         return
-    chapter.side_by_side(broken, lambda setting: _prediction(chapter, picture_inputs, setting))
+    chapter.side_by_side(broken, lambda setting: _prediction(chapter, picture_inputs, setting, bool(broken)))
     _warn_of_unlike_picture(chapter, picture_inputs)
 
 
-def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -> None:
+def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str, compared: bool) -> None:
     found, names = picture_inputs.found, chapter.words.group("figure")
     intact, shuffled = found.prepared.seen, setting == "shuffled"
     order = random_order(math.prod(found.grid), 0)
@@ -60,9 +61,12 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         probabilities = dict(zip(picture_inputs.facts.labels, values.tolist(), strict=True))
     label = max(probabilities, key=probabilities.__getitem__)
     percent = f"{100 * probabilities[label]:.1f}"
-    left, middle, right = st.columns([2, 5, 5], vertical_alignment="center")
-    with left:
+    has_relevance = not compared and isinstance(picture_inputs.request.model, ShippedClassifier)
+    left, middle, right = st.columns([9, 12, 8] if has_relevance else [2, 5, 5], vertical_alignment="center")
+    with left, st.container(horizontal=True, gap="small"):
         st.image(enlarged(picture), width=_PICTURE, alt=chapter.words("alt.picture"))
+        if has_relevance:
+            chapter.lazy("relevance", lambda: _relevance(chapter, picture_inputs), _RELEVANCE)
     with middle:
         st.markdown(f"## {chapter.words('answer', label=escape(class_label(label)), percent=percent)}")
         with chapter.claim_row("main"):
@@ -75,6 +79,15 @@ def _prediction(chapter: Chapter, picture_inputs: PictureInputs, setting: str) -
         figure.update_xaxes(visible=False)  # each bar has its number
         probability = f"{probabilities[label]:.2f}"
         chapter.figure("labels", figure, bar=False, label=classes[0], probability=probability)
+
+
+def _relevance(chapter: Chapter, picture_inputs: PictureInputs) -> None:
+    """Draw what decides the label: the class token's relevance, over the picture."""
+    found, words = picture_inputs.found, chapter.words
+    values = over_grid(found, evaluate(picture_inputs.request, label_relevance, found.label)[0])
+    title = words("relevance")
+    alt = words("alt.lab", who=words("class-token"), most={title: strongest(chapter, values)})
+    st.image(over_picture_image(found.prepared.seen, values), width=_PICTURE, caption=title, alt=alt)
 
 
 def preprocessing(chapter: Chapter, picture_inputs: PictureInputs) -> None:

@@ -124,6 +124,13 @@ def weights_image(weights: Float[np.ndarray, "queries keys"], side: int = 480, r
     return _paint(value, sequential.Viridis, side)
 
 
+def over_picture_image(picture: Image.Image, weights: Float[np.ndarray, "rows columns"]) -> Image.Image:
+    """Weights over the picture whose patches they are of, in colours up to the largest."""
+    colours = weights_image(weights / max(float(weights.max()), 1e-12), root=False)
+    under = picture.convert("RGB").resize(colours.size, Image.Resampling.NEAREST)
+    return Image.blend(under, colours, _COVER)
+
+
 def signed_image(values: Float[np.ndarray, "rows columns"], limit: float, side: int = 480) -> Image.Image:
     """Values from -limit to limit in the red and blue of signed quantities, one crisp square a value."""
     return _paint(

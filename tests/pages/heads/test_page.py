@@ -14,7 +14,7 @@ from pages.heads import live
 from pages.heads.marks import recorded
 from pages.heads.plot import all_heads
 from recipes.marks import sample_maps
-from tests.pages.reading import drawn, figure_names, texts
+from tests.pages.reading import drawn, figure_names, figures, texts
 from tests.visits import Visits
 from tests.viz_core.hub.families import build_all
 from ui.compute.heads import HeadScans, HeadTable, head_scans
@@ -38,6 +38,21 @@ def test_every_head_is_a_point(visits: Visits) -> None:
     assert [len(trace["x"]) for trace in drawn(app, "heads")] == [4, 4, 4, 4]  # a colour for each layer
     best = table.heads[int(table.plotted("worth").argmax())]
     assert f"layer {best[0] + 1}, head {best[1] + 1}** is chosen" in texts(app)
+
+
+def test_groups_of_heads_are_named_where_they_are_and_chance_where_some_are_below_it(visits: Visits) -> None:
+    share, worth = (np.concatenate([each[axis] for each in drawn(visits(CHAPTER), "heads")]) for axis in "xy")
+    above, below = (share > share.max() / 2) & (worth < worth.max() / 4), (worth > worth.max() / 2) & (share < 0)
+    cheap, costly, chance = (WORDS(f"figure.{name}") for name in ("cheap", "costly", "chance"))
+    assert notes(visits(CHAPTER)) == pytest.approx({cheap: share[above].max(), costly: share[below].max(), chance: 0})
+    assert list(notes(visits(CHAPTER, **{"hs-x": "induction"}))) == [chance], "no head does it"
+    assert not notes(visits(CHAPTER, **{"hs-x": "entropy"}))
+    assert not notes(visits(CHAPTER, **{"hs-break": WORDS("option.no-chance")}), "heads-raw")
+
+
+def notes(app: AppTest, figure: str = "heads") -> dict[str, float]:
+    """How far across what is written on the figure is."""
+    return {note["text"]: note["x"] for note in figures(app, figure)[0]["layout"].get("annotations", ())}
 
 
 def test_an_address_opens_a_head_and_its_card(visits: Visits) -> None:
@@ -68,11 +83,8 @@ def test_a_head_is_named_by_its_layer_and_linked_by_the_place_of_its_map() -> No
     """Layer 2 has no maps, so the attention view's second layer is layer 3 of the model."""
     table = HeadTable(((0, 0), (2, 0)), {"entropy": {"mean": [1.0, 2.0]}}, {"entropy": [[], []]})
     scans = HeadScans("", "text", "", {"narrow": 1}, {"narrow": 3}, {("narrow", "decoder-self"): table})
-    heads = all_heads(scans, "narrow")
-    assert {link: head.site for link, head in heads.items()} == {
-        "decoder-self.0.0": "decoder.0.self",
-        "decoder-self.1.0": "decoder.2.self",
-    }
+    expected = {"decoder-self.0.0": "decoder.0.self", "decoder-self.1.0": "decoder.2.self"}
+    assert {link: head.site for link, head in all_heads(scans, "narrow").items()} == expected
 
 
 def test_the_recording_is_of_the_weights_that_ship() -> None:
@@ -101,8 +113,9 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return build_all(("gpt2", "t5", "vit", "clip", "llava", "whisper"), tmp_path_factory.mktemp("models"))
 
 
-def open_lab(open_page: OpenPage, model: str, **params: str) -> AppTest:
-    return open_page(CHAPTER, **{"hs-model": "lab", "hs-lab": model, **params})
+def open_lab(open_page: OpenPage, model: str | Path, **params: str) -> AppTest:
+    place = "hs-folder" if isinstance(model, Path) else "hs-lab"
+    return open_page(CHAPTER, **{"hs-model": "lab", place: str(model), **params})
 
 
 @in_the_lab
@@ -129,16 +142,12 @@ def test_a_model_of_the_lab_is_scanned_on_the_readers_own_texts(open_page: OpenP
     assert WORDS("unit.words") in texts(app)
 
 
-def open_folder(open_page: OpenPage, folder: Path, **params: str) -> AppTest:
-    return open_page(CHAPTER, **{"hs-model": "lab", "hs-folder": str(folder), **params})
-
-
 @in_the_lab
 def test_a_folder_opens_by_a_link_and_leads_back_to_the_lab(
     open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
-    app = open_folder(open_page, folders / "gpt2", **{"hs-texts": "own", "hs-own": "A cat sat.\nNo."})
+    app = open_lab(open_page, folders / "gpt2", **{"hs-texts": "own", "hs-own": "A cat sat.\nNo."})
     app.button(key="hs-scan-go").click().run()
     assert "heads" in figure_names(app)
     assert f"scan(load_hub(Path({str(folders / 'gpt2')!r})), inputs" in texts(app)
@@ -154,14 +163,14 @@ def test_a_folder_does_not_open_where_the_lab_would_not_open_it(
     open_page: OpenPage, folders: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Not outside the folders of the host, not for a visitor from another machine, not on a public server."""
-    assert "not among the folders" in texts(open_folder(open_page, Path("/etc")))
+    assert "not among the folders" in texts(open_lab(open_page, Path("/etc")))
     monkeypatch.delenv("ATLAS_MODEL_FOLDERS")
-    assert "is not a folder on this computer" in texts(open_folder(open_page, folders / "nothing"))
+    assert "is not a folder on this computer" in texts(open_lab(open_page, folders / "nothing"))
     monkeypatch.setattr(type(st.context), "ip_address", property(lambda _context: "192.0.2.7"))
-    assert WORDS("no-link") in texts(open_folder(open_page, folders / "gpt2"))
+    assert WORDS("no-link") in texts(open_lab(open_page, folders / "gpt2"))
     monkeypatch.setenv("ATLAS_MODEL_FOLDERS", str(folders))
     monkeypatch.setenv("ATLAS_HOSTED", "1")
-    app = open_folder(open_page, folders / "gpt2")
+    app = open_lab(open_page, folders / "gpt2")
     assert WORDS("no-link") in texts(app)
     assert app.selectbox(key="hs-lab")
 

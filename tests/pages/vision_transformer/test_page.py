@@ -1,10 +1,8 @@
 """The vision chapter through AppTest, on small untrained models: what a page shows is what the library computes."""
 
 import base64
-import io
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.vision_transformer.figures import shuffled_picture
 from pages.vision_transformer.inputs import pin_of
-from tests.pages.reading import claim_names, claims, drawn, figures, one_line, stands, texts
+from tests.pages.reading import array, claim_names, claims, drawn, figures, one_line, stands, texts
 from tests.tiny_models import COLOUR, GREY, LABELS
 from tests.viz_core.images.hostile_pictures import BAD, GOOD, encode, quarters
 from viz_core.images.open_image import open_picture
@@ -48,26 +46,20 @@ def open_at(open_page: OpenPage, section: str = LAB, **parameters: str) -> AppTe
     return open_page(CHAPTER, **{"open-all": "false"} | chosen | own)
 
 
-def heatmaps(app: AppTest, figure: str) -> list[np.ndarray]:
-    """The values of every heatmap of a figure."""
-    return [array(trace["z"]) for trace in figures(app, figure)[0]["data"] if trace["type"] == "heatmap"]
-
-
 def bars(app: AppTest, figure: str, name: str | None = None) -> np.ndarray:
     data = figures(app, figure)[0]["data"]
     trace = next(t for t in data if name is None or t["name"].startswith(name))
     return array(trace["y"] if name else trace["x"])
 
 
-def array(numbers: Any) -> np.ndarray:
-    """An array or a list, whose gaps are None."""
-    return np.array(numbers, dtype=float)
-
-
-def test_it_opens_with_a_sample_and_what_the_model_says(open_page: OpenPage, boot: Classification) -> None:
+def test_it_opens_with_a_sample_what_the_model_says_and_what_decided_it(
+    open_page: OpenPage, model: ImageClassifier, boot: Classification
+) -> None:
     app = open_at(open_page, **{"open-all": "true"})
-    percent = 100 * boot.probabilities[boot.label]
-    assert f"Prediction: {boot.label}, {percent:.1f}%" in texts(app)
+    relevance = model.relevance(boot.prepared, boot.label)[0, 1:]
+    (shown,) = (each.alt for image in app.get("image") for each in image.proto.imgs if each.caption == "relevance")
+    assert f"row {relevance.argmax() // 4 + 1}, column {relevance.argmax() % 4 + 1} ({relevance.max():.3f})" in shown
+    assert f"Prediction: {boot.label}, {100 * boot.probabilities[boot.label]:.1f}%" in texts(app)
     np.testing.assert_allclose(bars(app, "labels"), list(boot.probabilities.values()), atol=1e-6)
     assert "edges trimmed, converted to grey, negated, fitted into the square" in captions(app)
     assert "Sample pictures: drawn for this project (MIT licence)." in texts(app)
@@ -81,7 +73,7 @@ def captions(app: AppTest) -> str:
 
 def test_the_patch_lab(open_page: OpenPage, model: ImageClassifier, boot: Classification) -> None:
     app = open_at(open_page, fusion="largest", discard="0.6", label=LABELS[1], head="encoder-self.2.1", pin="q7")
-    raw, rolled, relevant = heatmaps(app, "lab")
+    raw, rolled, relevant = (array(each["z"]) for each in drawn(app, "lab") if each["type"] == "heatmap")
     token, layers = 7, [call.weights()[0] for call in boot.trace]
     np.testing.assert_allclose(raw, layers[2].amax(0)[token, 1:].reshape(4, 4), atol=1e-6)
     np.testing.assert_allclose(rolled, attention_rollout(layers, "max", 0.6)[token, 1:].reshape(4, 4), atol=1e-6)
@@ -137,23 +129,16 @@ def test_hostile_files_are_answered_with_a_sentence_and_the_session_goes_on(open
         upload(app, content)
         assert sentence in texts(app), name
         assert not claims(app), name
-        assert upload_again(app), f"after {name}"
-
-
-def upload_again(app: AppTest) -> bool:
-    app.file_uploader(key="vt-upload").set_value(("good.png", encode(quarters(), "PNG"), "image/png")).run()
-    return not app.exception and bool(claims(app))
+        assert claims(upload(app, encode(quarters(), "PNG"))), f"after {name}"
 
 
 def test_a_drawing_is_looked_at_and_nonsense_is_not(open_page: OpenPage, model: ImageClassifier) -> None:
     sheet = Image.new("RGB", (280, 280), "white")
     sheet.paste((32, 32, 32), (60, 40, 180, 240))
-    file = io.BytesIO()
-    sheet.save(file, "PNG")
     app = open_at(open_page, source="Draw")
     assert "Draw a garment" in texts(app)
     for message, attended in (
-        ("data:image/png;base64," + base64.b64encode(file.getvalue()).decode(), True),
+        ("data:image/png;base64," + base64.b64encode(encode(sheet, "PNG")).decode(), True),
         ("data:image/png;base64,%%%", False),
         ("data:text/html;base64,PGI+", False),
         ({"a": 1}, False),
@@ -175,17 +160,17 @@ def test_a_shuffled_picture_by_hand() -> None:
     assert np.asarray(shuffled)[..., 0].tolist() == [[30, 10], [40, 20]]
 
 
-def test_probabilities_before_and_after_and_the_switches(open_page: OpenPage, vision_checkpoints: str) -> None:
-    model = load_classifier(GREY, "cpu", vision_checkpoints)  # type: ignore[arg-type]
+def test_probabilities_before_and_after_and_the_switches(
+    open_page: OpenPage, model: ImageClassifier, boot: Classification
+) -> None:
     parameters = {"vt-model": GREY, "vt-without": ["encoder-1", "encoder-3.2"], "head": "encoder-self.2.0"}
     app = open_page("vision-transformer", **parameters, **{"vt-section": "What heads are worth"})
     stands(app)
-    plain = model.classify(drawn_picture(GARMENTS[0]))
     with intervene({"encoder.0.self": off(0, 1), "encoder.2.self": off(1)}):
         without = model.classify(drawn_picture(GARMENTS[0]))
     before, after = drawn(app, "off")
     shown = [label.replace("&lt;", "<").replace("&gt;", ">") for label in before["x"]]
-    np.testing.assert_allclose(before["y"], [plain.probabilities[label] for label in shown], atol=1e-6)
+    np.testing.assert_allclose(before["y"], [boot.probabilities[label] for label in shown], atol=1e-6)
     np.testing.assert_allclose(after["y"], [without.probabilities[label] for label in shown], atol=1e-6)
     assert not np.allclose(before["y"], after["y"], atol=1e-3)
     app.button(key="vt-do-head-off").click().run()
