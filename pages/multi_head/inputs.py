@@ -37,6 +37,7 @@ class LayerInputs:
     tokens: Tokens
     layer: MultiHeadAttention
     steps: MultiHeadSteps
+    note: str = ""  # where trained weights are from
 
     @property
     def inputs(self) -> Tensor:
@@ -73,6 +74,7 @@ def layer_controls(chapter: Chapter) -> LayerRequest:
         heads = int(controls.number("heads", 0, MAX_HEADS, 8))
     text, count, block, width, sharpness, seed = "", 0, 2, 0, 2.0, 0
     with controls.more():
+        chapter.contributions_choice()
         default = "sentence" if translator_or_none(MODEL) is None else "trained"
         source = controls.choice("source", ("trained", "sentence", "random"), default)
         if source == "trained":
@@ -122,15 +124,16 @@ def make_layer(chapter: Chapter, request: LayerRequest) -> LayerInputs | None:
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
     if source == "trained" and model is not None:
         trained_heads = model.model.encoder.blocks[request.block].attention.num_heads
-        st.caption(chapter.words("trained", block=request.block + 1, width=width, own=trained_heads, heads=heads))
+        note = chapter.words("trained", block=request.block + 1, width=width, own=trained_heads, heads=heads)
         make = partial(trained_layer, model, request.block, heads)
     else:
+        note = ""
         make = partial(fresh_layer, width, heads, request.sharpness, request.seed)
-    return run_in_slot(lambda: _walk(tokens, make()), "multi-head")
+    return run_in_slot(lambda: _walk(tokens, make(), note), "multi-head")
 
 
-def _walk(tokens: Tokens, layer: MultiHeadAttention) -> LayerInputs:
-    return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]))
+def _walk(tokens: Tokens, layer: MultiHeadAttention, note: str) -> LayerInputs:
+    return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]), note)
 
 
 def _can_be_split(chapter: Chapter, width: int, heads: int) -> bool:

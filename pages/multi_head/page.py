@@ -2,6 +2,8 @@
 
 from functools import partial
 
+import streamlit as st
+
 from pages.multi_head.inputs import layer_controls, make_layer
 from pages.multi_head.parts import ANSWERS, cost, flow, main_figure, open_head, ranges, toy
 from ui.chapter.chapter import Chapter
@@ -53,6 +55,8 @@ with chapter.card("main"):
         broken = chapter.break_it(*ERRORS)
     layer_inputs = chapter.require(make_layer(chapter, request))
     chapter.side_by_side(broken, partial(main_figure, chapter, layer_inputs, broken))
+    if layer_inputs.note:
+        st.caption(layer_inputs.note)
 head = open_head(chapter, layer_inputs)
 
 chapter.exercise("other", marks=ANSWERS)

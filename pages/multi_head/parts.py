@@ -35,9 +35,10 @@ from viz_core.maps.contributions import ContributionKind, shares_of_call
 from viz_core.pretrained.samples import sentence
 from viz_core.view.map_group import MapGroup
 from viz_core.view.save import RunSource
-from viz_core.view.state import ViewState
+from viz_core.view.state import DisplayOptions, ViewState
 
 _WIDEST = 400
+_SECOND_HEAD = 4  # of the last encoder layer: it attends to the previous token, `DEFAULT_HEAD` to the next
 _LAYER = {"source": "trained", "block": 3, "heads": 8}
 ANSWERS = Marks(
     "maps",
@@ -208,11 +209,13 @@ def _maps(chapter: Chapter, layer_inputs: LayerInputs, contribution_kind: Contri
 
 
 def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
-    contribution_kind = chapter.contributions_choice()
+    contribution_kind = chapter.contribution_kind()
     group = _maps(chapter, layer_inputs, contribution_kind)
+    head = _default_head(layer_inputs)
+    beside = DisplayOptions(compare="side", other=f"0.0.{min(_SECOND_HEAD, head) - 1}") if head else DisplayOptions()
     chapter.attention_view(
         (group,),
-        ViewState("heads", 0, _default_head(layer_inputs)),
+        ViewState("heads", 0, head, display=beside),
         run_source=lambda: RunSource.of_recording((group,)),
         contribution_kind=contribution_kind,
         head_param=chapter.controls.key("head"),

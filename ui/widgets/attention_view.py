@@ -18,7 +18,7 @@ from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View, encode_view
 from viz_core.view.requests import FileRequest, ViewRequest, wanted
 from viz_core.view.save import RunSource, saved_view
-from viz_core.view.state import ViewState, read_message
+from viz_core.view.state import DisplayOptions, ViewState, read_message
 
 __all__ = ["MapGroup", "ViewState", "attention_view"]
 
@@ -67,7 +67,7 @@ def attention_view(
         on_cell: receives a cell that the reader clicks, before the page reruns.
         contribution_kind: whether the maps hold what a head adds instead of weights, as shares or as lengths.
             Lengths of two inputs have scales of their own, so they are never subtracted.
-        folded: whether the fields that filter heads and find words open with their keys alone.
+        folded: whether most controls wait behind "More" until one of them is used.
 
     Raises:
         ValueError: if there are no groups, or the default is not among them.
@@ -97,7 +97,7 @@ def attention_view(
 
     offers = [*map(str, writers), "link"]
     header: dict[str, Any] = {
-        "folded": folded,
+        "folded": default.display.changes_from(DisplayOptions()) if folded else None,
         "offers": offers,
         "switches": None if off is None else places_of(off, groups),
     }

@@ -74,7 +74,7 @@ def encode_view(
     offers: Sequence[str] = (),
     switches: Sequence[str] | None = None,
     offline: bool = False,
-    folded: bool = False,
+    folded: Mapping[str, str] | None = None,
     message_id: str | None = None,
 ) -> bytes:
     """Encode the next answer to the browser.
@@ -91,7 +91,8 @@ def encode_view(
         offers: what can be saved with Python behind it: "page", "notebook", "link".
         switches: the heads that are off (`switch_names`); None where none can be switched.
         offline: whether nothing can be asked for later.
-        folded: whether the fields that filter heads and find words open with their keys alone, / and f.
+        folded: how the display options at first differ from the usual ones, where most controls wait behind "More"
+            until one of them is used; None where all are open.
         message_id: of the message with the requests; two answers to the same requests must differ to be shown.
     """
     if not state.fits(view.groups):

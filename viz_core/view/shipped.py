@@ -8,6 +8,7 @@ import numpy as np
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.fingerprints import pattern_of
 from viz_core.pretrained import Classification, Translation
+from viz_core.pretrained.tokenization import join_pieces
 from viz_core.view.components import group_labels
 from viz_core.view.grouping import patch_names
 from viz_core.view.map_group import MapGroup, MapPicture
@@ -134,8 +135,8 @@ def _head(group: MapGroup, layer: int, head: int) -> dict[str, Any]:
 
 
 def _words(tokens: Sequence[str], numbers: Sequence[int] | None) -> list[str]:
-    """Join the pieces of each word."""
-    found: dict[int, str] = {}
+    """Join the pieces of each word; letters that the vocabulary lacks are as typed."""
+    found: dict[int, list[str]] = {}
     for token, number in zip(tokens, numbers or range(len(tokens)), strict=True):
-        found[number] = found.get(number, "") + token
-    return list(found.values())
+        found.setdefault(number, []).append(token)
+    return [join_pieces(pieces).removeprefix("\u00b7") or "\u00b7" for pieces in found.values()]

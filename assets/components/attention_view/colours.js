@@ -14,10 +14,11 @@ const STOPS = {
   signed: ["#053061", "#2166ac", "#4393c3", "#92c5de", "#d1e5f0", "#f7f7f7", "#fddbc7", "#f4a582", "#d6604d", "#b2182b", "#67001f"],
 };
 
-// Of one head after the other where several are drawn as links; neither the queries' blue nor the keys' orange.
+// Of one head after the other where several are drawn as links: first the weights' purple, of one head; neither the
+// queries' blue nor the keys' orange.
 const HEAD_COLOURS = {
-  light: ["#0b6e66", "#b0458a", "#8a6d00", "#4d4d4d", "#5a3fc0", "#2e7d32", "#a03c2c", "#2b8fb5"],
-  dark: ["#4fd0c0", "#e39fc6", "#f0d442", "#b8b8b8", "#b7a5ff", "#7fd389", "#ff9e8a", "#8fd0f5"],
+  light: ["#a34b82", "#0b6e66", "#8a6d00", "#4d4d4d", "#5a3fc0", "#2e7d32", "#a03c2c", "#2b8fb5"],
+  dark: ["#d68fbb", "#4fd0c0", "#f0d442", "#b8b8b8", "#b7a5ff", "#7fd389", "#ff9e8a", "#8fd0f5"],
 };
 
 /** Of what leaves the page, whatever it wears there: plain colours that every reader of SVG takes. */

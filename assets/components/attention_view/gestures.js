@@ -239,7 +239,7 @@ export function listenToKeys(/** @type {View} */ view) {
 /** Focus a field to filter or find with, which a chapter's view folds away until then. */
 function openField(/** @type {View} */ view, event, field) {
   event.preventDefault();
-  view.searching = true;
+  view.unfolded = true;
   view.render();
   field.focus();
 }
@@ -255,7 +255,7 @@ function onKey(/** @type {View} */ view, event) {
   } else if (event.key === "f" && !onPicture(view)) {
     openField(view, event, parts.search);
   } else if (event.key !== "Escape") return;
-  else if (parts.more.open || parts.exports.open) parts.more.open = parts.exports.open = false;
+  else if (parts.look.open || parts.exports.open) parts.look.open = parts.exports.open = false;
   else if (state.pins.length) unpin(view);
   else if (state.display.zoom !== "whole") zoomTo(view, null);
   else pointAt(view, null);

@@ -9,7 +9,7 @@ import { isLargest } from "./figure.js";
 import { listenToKeys, listenToPlot, listenToZoom } from "./gestures.js";
 import { buildGrid, listenToGrid, listenToSwitches, markHeads, markSwitches, moveInTabs, paintGrid, renderTabs } from "./heads.js";
 import { MAX_LINKS } from "./map.js";
-import { openName, wantWeights } from "./measures.js";
+import { nameOf, wantWeights } from "./measures.js";
 import { drawScale, renderPlots } from "./plot.js";
 import { buildSentence, listenToSentence, renderHover } from "./sentence.js";
 import { allHeads, canChange, comparedWith, groupOf, hasHead, makeView, openGroup, PAUSE, pinsOf, requestMissing, sendMessage, takeAnswer } from "./store.js";
@@ -130,7 +130,8 @@ function render(/** @type {View} */ view) {
   parts.root.dataset.presented = stageHeight(parts.root) !== null;
   parts.root.dataset.zoomed = state.display.zoom !== "whole";
   parts.root.dataset.oneHead = allHeads(group).length === 1 && store.base.groups.length === 1;
-  parts.openName.textContent = openName(view);
+  parts.openName.textContent = nameOf(view);
+  parts.openName.hidden = parts.plots.dataset.count === "2"; // each has its own
   parts.queriesLabel.textContent = view.words.text("queries", { label: group.queries_label });
   parts.keysLabel.textContent = view.words.text("keys", { label: group.keys_label });
   renderPlots(view);

@@ -122,9 +122,8 @@ function writeMeasure(/** @type {View} */ view, name, value) {
   return view.words.has(unit) ? view.words.text(unit, { value: number }) : number;
 }
 
-/** The open head with the word for its pattern, if one head is open and has one. */
-export function openName(/** @type {View} */ view) {
-  const { group, heads } = openSource(view);
+/** A head of the first input with the word for its pattern, if it has one; "" for several heads. */
+export function nameOf(/** @type {View} */ view, { group, heads } = openSource(view)) {
   if (heads.length !== 1) return "";
   const [[layer, head]] = heads;
   const pattern = pictureOf(view, 0, group, layer, false)?.patterns?.[head];

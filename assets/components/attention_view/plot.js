@@ -7,6 +7,7 @@ import { marksOf } from "./actions.js";
 import { asSecond, cellsOf, differenceOf, openSource, otherSource } from "./cells.js";
 import { makePaint, paintOf, TICKS } from "./colours.js";
 import { drawCells, drawLinkLabels, drawLinks, drawMarks, findLinks, hitLinks, hitMap, layOutLinks, layOutMap } from "./map.js";
+import { nameOf } from "./measures.js";
 import { cellsOver, drawOver, drawOverMarks, hitOver, layOutOver, peakOf } from "./over_picture.js";
 import { comparedWith, groupOf, onPicture, zoomOf } from "./store.js";
 
@@ -63,8 +64,9 @@ export function renderPlots(/** @type {View} */ view) {
   view.stages.slice(found.length).forEach(({ figure }) => {
     figure.hidden = true;
   });
+  const isNamed = state.display.compare === "side" && !comparedWith(view)?.input;
   for (const plot of view.plots) {
-    plot.titleLine.textContent = plot.title;
+    plot.titleLine.textContent = (isNamed && nameOf(view, plot.source)) || plot.title;
     plot.titleLine.hidden = state.display.compare === "off" && state.display.heads === "one";
     plot.stage.style.height = `${plot.layout.height}px`;
     plot.stage.dataset.exact = plot.cells.exact;

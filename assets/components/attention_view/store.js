@@ -9,14 +9,14 @@ const QUICK_WEIGHTS = 2 ** 26; // what is asked for at once needs no more weight
 export function makeView(parts) {
   return {
     parts, stages: [], stops: [], store: makeStore(), channel: makeChannel(), stamp: null, render() {}, renderHover() {},
-    state: null, cursor: null, hovered: null, slot: "first", several: false, searching: false, choosing: false, search: "", found: null, dragged: false,
+    state: null, cursor: null, hovered: null, slot: "first", several: false, unfolded: false, choosing: false, search: "", found: null, dragged: false,
     width: 0, words: null, theme: null, dark: false, paints: null, axes: null, plots: [], unequal: false, reading: null, readable: false,
     saving: null, speaking: 0, waiting: 0, zooming: 0,
   };
 }
 
 /** @returns {Store} */
-const makeStore = () => ({ base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, folded: false, offers: [], switches: null, derived: new Map() });
+const makeStore = () => ({ base: null, stamp: null, parts: new Map(), bytes: 0, missing: new Set(), offline: false, folded: null, offers: [], switches: null, derived: new Map() });
 
 /** @returns {Channel} */
 const makeChannel = () => ({

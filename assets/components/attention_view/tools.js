@@ -48,6 +48,19 @@ function writeLabels(/** @type {View} */ view) {
   }
 }
 
+const USUAL = { sort: "layer", filter: "", heads: "one", compare: "off", patches: "exact" };
+
+/** Hide what a chapter's question does not need behind "More", while none of it is used. */
+function foldTools(/** @type {View} */ view) {
+  const { parts, state, store } = view;
+  const opening = { ...USUAL, ...store.folded };
+  const isUsed = Boolean(view.search) || view.choosing || Object.keys(USUAL).some((name) => state.display[name] !== opening[name]);
+  view.unfolded ||= isUsed; // and stays so: what has the focus may be among it
+  parts.unfold.hidden = !store.folded || isUsed;
+  parts.unfold.setAttribute("aria-expanded", view.unfolded);
+  parts.root.dataset.folded = Boolean(store.folded) && !view.unfolded;
+}
+
 export function renderTools(/** @type {View} */ view) {
   const { parts, words, state, store } = view;
   const { display } = state;
@@ -55,7 +68,7 @@ export function renderTools(/** @type {View} */ view) {
   const measures = measuresOf(view).map((name) => [name, measureWord(view, "measure", name)]);
   const changed = canChange(view) ? [["changed", words.text("measure_changed")]] : [];
   selectDisplay(view, parts.sort, "sort", [["layer", words.text("sort_layer")], ...measures, ...changed]);
-  parts.filter.hidden = store.folded && !view.searching && !display.filter;
+  foldTools(view);
   setHint(parts.filter, filterExample(view));
   if (parts.filter !== parts.filter.getRootNode().activeElement) parts.filter.value = display.filter;
 
@@ -81,7 +94,7 @@ export function renderTools(/** @type {View} */ view) {
   const beside = isBeside(view) && !display.other.startsWith("0.");
   const ways = ["off", "side", ...(beside ? [] : ["difference"])].map((value) => [value, words.text(`compare_${value}`)]);
   choose(view, parts.compare, ways, display.compare, (value) => compareBy(view, value));
-  parts.slot.hidden = display.compare === "off";
+  parts.slotTool.hidden = display.compare === "off";
   choose(view, parts.slot, ["first", "second"].map((value) => [value, words.text(`slot_${value}`)]), view.slot, (value) => {
     view.slot = value;
     view.render();
@@ -169,18 +182,22 @@ export function listenToTools(/** @type {View} */ view) {
     view.several = !view.several;
     view.render();
   });
+  parts.unfold.addEventListener("click", () => {
+    view.unfolded = !view.unfolded;
+    view.render();
+  });
   parts.unpin.addEventListener("click", () => unpin(view));
   parts.nearer.addEventListener("click", () => zoomBy(view, 0.5));
   parts.farther.addEventListener("click", () => zoomBy(view, 2));
   parts.whole.addEventListener("click", () => zoomTo(view, null));
-  for (const menu of [parts.more, parts.exports]) {
+  for (const menu of [parts.look, parts.exports]) {
     menu.addEventListener("focusout", (event) => {
       // A click on the sheet itself moves focus to nothing; only a step elsewhere closes it.
       if (event.relatedTarget && !menu.contains(/** @type {Node} */ (event.relatedTarget))) menu.open = false;
     });
   }
   parts.root.addEventListener("pointerdown", (event) => {
-    for (const menu of [parts.more, parts.exports]) if (!menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
+    for (const menu of [parts.look, parts.exports]) if (!menu.contains(/** @type {Node} */ (event.target))) menu.open = false;
   });
   for (const item of parts.exports.querySelectorAll("[data-export]")) item.addEventListener("click", () => exportAs(view, item.dataset.export));
 }
@@ -193,7 +210,7 @@ const MAX_LAYERS = 3;
 export function renderSearch(/** @type {View} */ view) {
   const { search, searchNext, searchNote } = view.parts;
   const { words, store } = view;
-  search.hidden = onPicture(view) || (store.folded && !view.searching);
+  search.hidden = onPicture(view);
   setHint(search, words.text("search"));
   if (search !== search.getRootNode().activeElement) search.value = view.search;
   const keys = findKeys(view);

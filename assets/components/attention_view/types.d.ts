@@ -44,7 +44,7 @@ interface Part {
 interface Answer { header: any; buffer: ArrayBuffer; start: number }
 /** What Python has sent. */
 interface Store {
-  base: Base | null; stamp: string | null; parts: Map<string, Part>; bytes: number; missing: Set<string>; offline: boolean; folded: boolean;
+  base: Base | null; stamp: string | null; parts: Map<string, Part>; bytes: number; missing: Set<string>; offline: boolean; folded: Record<string, string> | null;
   offers: string[]; switches: Set<string> | null; derived: Map<string, Float32Array>;
 }
 /** What is on its way to Python: the reader's changes and requests, each counted. */
@@ -99,7 +99,7 @@ interface Plot extends Stage { source: Source; cells: Cells; title: string; layo
 /** The elements of the view by their data-part. */
 interface Parts {
   [name: string]: HTMLElement; filter: HTMLInputElement; search: HTMLInputElement; least: HTMLInputElement; sort: HTMLSelectElement;
-  more: HTMLDetailsElement; exports: HTMLDetailsElement;
+  look: HTMLDetailsElement; exports: HTMLDetailsElement;
 }
 
 /** A view: what Python has sent, what the reader has chosen, and what is drawn of it. */
@@ -111,7 +111,7 @@ interface View {
   render(): void; renderHover(): void;
 
   // What the reader has chosen; `state` alone is sent to Python.
-  state: ViewState | null; cursor: Cursor | null; hovered: Head | null; slot: string; several: boolean; searching: boolean; choosing: boolean; search: string;
+  state: ViewState | null; cursor: Cursor | null; hovered: Head | null; slot: string; several: boolean; unfolded: boolean; choosing: boolean; search: string;
   /** What a search has found, for the text and the group it was made in. */
   found: any; dragged: boolean;
 

@@ -7,6 +7,7 @@ import { bringIntoSight, partsOf, readJson, stopWatching, viewComponent, watchWi
 const POLL_INTERVAL = 150; // ms between checks of the figure: it loads late, moves and changes
 const LEAST = 24; // px of a mark that a finger can hit
 const ROOMY = 64; // px: narrower marks have their answer above them
+const GAP = 6; // px between the question and the figure under it
 const SETTLES = 3000; // ms in which a page that runs again may take the focus away
 const STEPS = { ArrowRight: 1, ArrowDown: 1, ArrowLeft: -1, ArrowUp: -1 };
 
@@ -22,7 +23,7 @@ function createView(parent) {
 
 function closeView(view) {
   view.choosing = false;
-  if (view.data) makeRoom(view, figureOf(view));
+  if (view.data) makeRoom(view, figureOf(view), false);
   stopWatching(view);
   clearInterval(view.poll);
 }
@@ -130,22 +131,34 @@ function placeOf(figure, { x, y, part, shares }) {
   return horizontal && vertical && [box.left + horizontal[0], box.top + vertical[0], box.left + horizontal[1], box.top + vertical[1]];
 }
 
+/** The question or verdict is above the figure or at its foot, and under marks that are far down a high one. */
 function render(view) {
   const { parts, data } = view;
   if (!data) return;
   view.width = parts.root.clientWidth;
-  const figure = isShown(view) ? figureOf(view) : null;
-  parts.layer.hidden = parts.note.hidden = !figure;
+  const figure = figureOf(view);
+  const isHidden = !figure || !isShown(view);
+  parts.layer.hidden = parts.note.hidden = isHidden;
   parts.open.setAttribute("aria-expanded", String(view.choosing));
   const text = isRevealed(view) ? data.verdict : data.question;
   if (parts.note.textContent !== text) parts.note.textContent = text; // else it would be read out again
-  makeRoom(view, figureOf(view));
-  if (!figure) return;
+  if (isHidden) {
+    makeRoom(view, figure, false);
+    return;
+  }
   const here = parts.root.getBoundingClientRect();
   const whole = figure.getBoundingClientRect();
   const inWindow = data.marks.map((mark) => placeOf(figure, mark));
+  const shows = (i) => inWindow[i] && (!isRevealed(view) || i === data.guess || i === data.right);
+  const shown = inWindow.filter((_, i) => shows(i));
+  const [highest, lowest] = [Math.min(...shown.map((place) => place[1])), Math.max(...shown.map((place) => place[3]))];
+  const isBelow = lowest - whole.top > innerHeight / 2;
+  const isAbove = !isBelow && (view.choosing || whole.height > innerHeight / 2);
+  if (makeRoom(view, figure, isAbove)) {
+    render(view);
+    return;
+  }
   const places = inWindow.map((place) => place?.map((end, i) => Math.round(end - (i % 2 ? here.top : here.left))));
-  const shows = (i) => places[i] && (!isRevealed(view) || i === data.guess || i === data.right);
   const focusable = view.choosing && performance.now() - view.begun < SETTLES && document.activeElement === document.body;
   if (focusable) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
   const layout = JSON.stringify([places, here.width, whole.left - here.left, whole.top - here.top, view.choosing]);
@@ -161,29 +174,23 @@ function render(view) {
     button.classList.toggle("tight", width < button.firstElementChild.scrollWidth);
   });
   moveRing(view, places);
-  placeNote(view, whole, here, places.filter((_, i) => shows(i)));
+  const end = (isBelow ? lowest : isAbove ? whole.top - GAP : whole.bottom) - here.top;
+  parts.note.classList.toggle("below", isBelow);
+  Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
-  const shown = inWindow.filter((_, i) => shows(i));
-  bringIntoSight(parts.root.getRootNode().host, Math.min(...shown.map((place) => place[1])), Math.max(...shown.map((place) => place[3])));
+  bringIntoSight(parts.root.getRootNode().host, isAbove ? whole.top : highest, lowest);
   if (view.choosing) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
 }
 
-const isHigh = ({ height }) => height > innerHeight / 2;
-
-/** Move the figure down while the question is above it: it would cover what is there. */
-function makeRoom(view, figure) {
-  const isAbove = figure && view.choosing && !isHigh(figure.getBoundingClientRect());
-  if (isAbove || (figure && view.hasRoom)) figure.style.marginTop = isAbove ? `${view.parts.note.offsetHeight}px` : "";
+/** Move the figure down while the question is above it, which would cover what is there; return whether it moves. */
+function makeRoom(view, figure, isAbove) {
+  const room = isAbove ? `${view.parts.note.offsetHeight + GAP}px` : "";
+  const isOurs = isAbove || view.hasRoom;
   view.hasRoom = isAbove;
-}
-
-/** Above the figure while the reader chooses, at its foot after the guess; under the marks of one as high as a window. */
-function placeNote({ parts: { note }, choosing }, whole, here, places) {
-  const below = isHigh(whole) && places.length > 0;
-  note.classList.toggle("below", below);
-  const end = below ? Math.max(...places.map((place) => place[3])) : (choosing ? whole.top : whole.bottom) - here.top;
-  Object.assign(note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
+  if (!figure || !isOurs || figure.style.marginTop === room) return false;
+  figure.style.marginTop = room;
+  return true;
 }
 
 function put(node, [left, top, right, bottom]) {

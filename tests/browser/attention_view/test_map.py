@@ -117,8 +117,9 @@ def test_links_follow_the_token_and_the_threshold(live: LiveView, cross: MapGrou
         live.page.keyboard.press("ArrowDown")
     expect(live.announcement).to_contain_text("noir looks")
     live.page.keyboard.press("Enter")
-    paths = re.findall(r"<path [^>]*d=", live.save("svg").decode())
-    assert len(paths) == len(QUERIES) + 1  # the strongest of each query; the one in focus twice
+    drawn = re.findall(r"<(path|text) [^>]*(?:stroke|fill)=\"(#\w+)\"", live.save("svg").decode())
+    assert [each[1] for each in drawn if each[0] == "path"] == ["#a34b82"] * (len(QUERIES) + 1)  # one twice: in focus
+    assert {("text", "#0072b2"), ("text", "#b05207")} <= {*drawn}  # the queries' blue, the keys' orange
     live.until(lambda: (live.state.display.mode, live.state.display.links) == ("links", "k1"))
 
 

@@ -32,7 +32,9 @@ def test_the_head_that_opens_is_that_of_scoring_and_the_one_that_sections_look_i
     visits: Visits, quantity: str
 ) -> None:
     app = visits(CHAPTER, **{"open-all": "true", "mh-stage": "Scores", "mh-quantity": quantity})
-    opened = unframe(components(app, "attention_view")[0].bytes)[0]["state"]["head"]
+    state = unframe(components(app, "attention_view")[0].bytes)[0]["state"]
+    opened, beside = state["head"], state["display"]
+    assert (beside["compare"], beside["other"]) == ("side", "0.0.3")
     assert opened + 1 == visits("scoring-functions").selectbox(key="sf-which").value
     assert any(f"Head {opened + 1} of 8" in caption.value for caption in app.caption)
 
@@ -42,7 +44,6 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
     assert "5 heads do not divide a width of 64" in app.warning[0].value
     assert "Possible: 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
     assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
-    assert app.text_input(key="mh-text").value == "I lost my keys."
     assert not badges(app)
     app.button(key="mh-heads-4").click().run()
     assert not app.warning
@@ -63,7 +64,6 @@ def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) ->
 def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(
     no_checkpoints: None, open_page: OpenPage
 ) -> None:
-    app = open_page(CHAPTER)
-    assert all(badges(app).values())
+    assert all(badges(open_page(CHAPTER)).values())
     app = open_page(CHAPTER, **{"mh-source": "Trained layer"})
     assert "The shipped model cannot be loaded" in app.error[0].value
