@@ -11,7 +11,17 @@ from jaxtyping import Bool, Float
 
 from ui.text.numbers import ENGLISH, with_separators
 from ui.widgets import traces
-from ui.widgets.figure_style import ACCENT, CATEGORIES, KEYS, QUERIES, SIGNED_SCALE, WEIGHTS_SCALE, Labels, lay_out
+from ui.widgets.figure_style import (
+    ACCENT,
+    CATEGORIES,
+    KEYS,
+    QUERIES,
+    SIGNED_SCALE,
+    WEIGHTS,
+    WEIGHTS_SCALE,
+    Labels,
+    lay_out,
+)
 from viz_core.lessons.scoring_functions.mask_variants import MaskRun
 from viz_core.lessons.scoring_functions.scaling import GaussianTerms
 
@@ -138,7 +148,7 @@ def toy_figure(rows: Float[np.ndarray, "4 keys"], lengths: Sequence[int], labels
 
 
 TERM_COLOURS = {"product": ACCENT, "key_term": KEYS, "query_term": QUERIES}
-WEIGHT_COLOURS = {"gaussian": CATEGORIES[6], "without-query": CATEGORIES[5], "dot": ACCENT}
+WEIGHT_COLOURS = {"gaussian": WEIGHTS, "without-query": CATEGORIES[5], "dot": ACCENT}
 REACH = 2.8
 
 
@@ -148,15 +158,18 @@ def plane_figure(
     weights: Float[np.ndarray, " keys"],
     labels: Labels,
 ) -> go.Figure:
-    """The query and the keys as points in the plane; a key is as large as its Gaussian weight."""
+    """The query and the keys as points in the plane; lines and discs are as wide as Gaussian weights."""
     figure = go.Figure()
     for key, weight in zip(keys, weights, strict=True):
-        traces.line(figure, [query[0], key[0]], [query[1], key[1]], KEYS, width=0.5 + 7 * float(weight), opacity=0.35)
+        ends = [query[0], key[0]], [query[1], key[1]]
+        traces.line(figure, *ends, WEIGHTS, width=0.5 + 7 * float(weight), opacity=0.5)
+    sizes = (18 + 36 * np.sqrt(weights)).astype(np.float32)
+    traces.dots(figure, keys[:, 0], keys[:, 1], WEIGHTS, size=sizes, marker={"opacity": 0.5})
     figure.add_scatter(
         x=keys[:, 0].astype(np.float32),
         y=keys[:, 1].astype(np.float32),
         mode="markers+text",
-        marker={"color": KEYS, "size": (10 + 34 * np.sqrt(weights)).astype(np.float32), "opacity": 0.85},
+        marker={"color": KEYS, "size": 18},
         text=[str(i + 1) for i in range(len(keys))],
         textfont={"color": "#ffffff", "size": 11},
         name=labels["keys"],
@@ -195,12 +208,12 @@ def terms_figure(terms: GaussianTerms, labels: Labels) -> go.Figure:
         figure,
         names,
         terms.total()[0].numpy(),
-        CATEGORIES[3],
+        CATEGORIES[6],
         labels["total"],
         hover="%{x}: %{y:.4f}",
         size=26,
         symbol="line-ew",
-        marker={"line": {"width": 4, "color": CATEGORIES[3]}},
+        marker={"line": {"width": 4, "color": CATEGORIES[6]}},
     )
     return lay_out(figure, labels["key"], labels["score"], 420, xaxis={"type": "category"}, barmode="relative")
 

@@ -2,7 +2,7 @@
 
 from pages.scoring_functions.parts import debugger, gaussian, output_diagram, sentences, toy
 from pages.scoring_functions.scaling import scaling
-from pages.scoring_functions.scores import scoring_functions, sentence_weights, words
+from pages.scoring_functions.scores import heights, scoring_functions, sentence_weights, words
 from pages.scoring_functions.softmax import claims, masked_softmax_card
 from ui.chapter.chapter import Chapter
 from viz_core.attention import DotProductAttention, masked_softmax
@@ -21,7 +21,7 @@ chapter = Chapter("scoring-functions")
 chapter.question()
 chapter.definition()
 word_query = sentence_weights(chapter)
-chapter.exercise("variance")
+chapter.exercise("root", marks=heights(chapter))
 chapter.takeaways()
 chapter.next()
 

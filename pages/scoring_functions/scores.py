@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -23,9 +24,10 @@ from ui.compute.slots import cached
 from ui.text.markdown import escape
 from ui.widgets import traces
 from ui.widgets.chart import named_parts
-from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, WEIGHT_BARS, escape_labels, lay_out
+from ui.widgets.choices import Mark, Marks
+from ui.widgets.figure_style import ACCENT, KEYS, QUERIES, WEIGHTS, escape_labels, lay_out
 from viz_core.attention.scores import FUNCTIONS
-from viz_core.lessons.scoring_functions.mask_variants import WEIGHTS, wrong_weights
+from viz_core.lessons.scoring_functions.mask_variants import WRONG_WEIGHTS, wrong_weights
 from viz_core.lessons.scoring_functions.scaling import variance_error_allowed
 from viz_core.lessons.scoring_functions.score_contest import (
     NUM_PAIRS,
@@ -39,11 +41,20 @@ from viz_core.lessons.scoring_functions.score_contest import (
     last_layer_input,
     word_scores,
 )
+from viz_core.pretrained.samples import sentence
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
 MAX_TOKENS = 24
 ROUNDING = 1e-5
+_QUERY = {"text": sentence("cat"), "asks": 4, "which": DEFAULT_HEAD}
+WITHOUT_ROOT = Marks(
+    "figure-row",
+    tuple(Mark((0.41, 0.59), (height - 0.04, height + 0.04), shares="x") for height in (0.5, 0.69, 1.0)),
+    _QUERY | {"break": "nothing"},
+    _QUERY | {"break": "no-root"},
+)
+"""Heights of the bar of "sleeping" before and after."""
 
 
 class WordQuery(NamedTuple):
@@ -70,12 +81,18 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
             labels = word_labels(tokens.labels)
             query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
             head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), DEFAULT_HEAD)) - 1
-            broken = chapter.break_it(*WEIGHTS)
+            broken = chapter.break_it(*WRONG_WEIGHTS)
         word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
         with st.container(key="one-word"):  # which the tour hides as a whole
             chapter.side_by_side(broken, partial(_weights, chapter, word_query))
             chapter.text("steps", layer=len(encoder.blocks), head=head + 1, **_steps_to_largest(word_query))
     return word_query
+
+
+def heights(chapter: Chapter) -> Marks:
+    """Return the marks of the question, on the broken figure while it is beside the intact one."""
+    broken = st.session_state.get(chapter.controls.key("break"), "nothing") != "nothing"
+    return replace(WITHOUT_ROOT, figure="figure-row-2") if broken else WITHOUT_ROOT
 
 
 def _steps_to_largest(word_query: WordQuery) -> dict[str, Any]:
@@ -158,9 +175,10 @@ def words_figure(made: WordScores, query: int, key: int, names: Mapping[str, str
 def row_figure(weights: Float[np.ndarray, " n"], labels: tuple[str, ...], broken: bool, title: str) -> go.Figure:
     """The weights of one query, one bar a word; red where they are computed wrongly."""
     words = [f"{label} {i + 1}" for i, label in enumerate(escape_labels(labels))]
-    colour, written = "#c0392b" if broken else WEIGHT_BARS, [f"{weight:.2f}" for weight in weights]
+    colour, written = "#c0392b" if broken else WEIGHTS, [f"{weight:.2f}" for weight in weights]
     figure = traces.bars(go.Figure(), words, weights, colour, beside=written, meta="weight", hover=None)
-    return lay_out(figure, "", title, height=300, meta=named_parts(x="key"))
+    shares = {"range": (0, 1.13)} if weights.min() >= 0 and weights.max() <= 1 else {}
+    return lay_out(figure, "", title, height=300, yaxis=shares, meta=named_parts(x="key"))
 
 
 STEPS = (0, 10, 30, 100, 300)

@@ -20,12 +20,27 @@ from ui.text.markdown import escape
 from ui.text.numbers import localised
 from ui.text.words import Words
 from ui.widgets import traces
+from ui.widgets.choices import Mark, Marks
 from ui.widgets.figure_style import KEYS, QUERIES, Labels, escape_labels, lay_out
 from viz_core.lessons.transformer.decoding import BEAM, Node, beam_tree, sample
 from viz_core.pretrained import Translation, Translator
 from viz_core.pretrained.familiarity import FEW, word_counts
+from viz_core.pretrained.samples import sentence
 from viz_core.pretrained.translation import NUM_RIVALS, WordProbability
 
+_PLACE = ":is(.st-key-translation-without, .st-key-result:not(:has(.st-key-translation-without))) .predicted-word"
+_CAT = {"text": sentence("cat"), "search": "greedy"}
+ANSWERS = Marks(
+    "result",
+    (
+        Mark(part=f"{_PLACE}:nth-child(2)"),
+        Mark(part=f"{_PLACE}:nth-child(5)"),
+        Mark((-1.5, 2.5), (1.1, 1.6), part=f"{_PLACE}:nth-child(8)"),
+    ),
+    _CAT | {"without": []},
+    _CAT | {"without": ["cross-3.3"]},
+)
+"""The words "chat" and "sur" and a place under the full stop; with a head off, of the second translation."""
 _MAX_STEPS = 20
 _GREY = "rgba(128,128,128,0.8)"
 _ROW = 84  # pixels of a step

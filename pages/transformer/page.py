@@ -6,7 +6,7 @@ from functools import cache, partial
 
 import streamlit as st
 
-from pages.transformer.decoding import about_words, hypotheses, show_words, table_of_words
+from pages.transformer.decoding import ANSWERS, about_words, hypotheses, show_words, table_of_words
 from pages.transformer.heads import contributions, lens, maps_without, show_both, which_head_aligns
 from pages.transformer.parts import broken_map, causal_mask, inside_the_encoder, parameters, training
 from serving.requests.shipped import TranslationRequest
@@ -93,6 +93,12 @@ def sizes(chapter: Chapter, model: Translator) -> None:
     """Parameters by part, and the cost of more layers."""
     parameters(chapter, model)
     chapter.exercise("deeper")
+
+
+def pretraining(chapter: Chapter) -> None:
+    """The book's exercises on the halves of a Transformer that are trained alone, and what they are used for."""
+    for name in ("halves", "one-row", "tasks", "jobs", "readout"):
+        chapter.exercise(name)
 
 
 def code(chapter: Chapter, result: Translation, groups: Sequence[MapGroup], view: ViewState) -> None:
@@ -212,10 +218,11 @@ sections: dict[str, Callable[[Shown], None]] = {
     "worth": lambda now: importance(chapter, translator(MODEL), now.heads, now.off),
     "training": lambda _now: training(chapter, translator(MODEL)),
     "parameters": lambda _now: sizes(chapter, translator(MODEL)),
+    "pretraining": lambda _now: pretraining(chapter),
     "code": lambda now: code(chapter, now.result, now.groups, now.view),
 }
 chapter.fragment(sentence_and_maps)
-chapter.exercise("shape", collapsed=True)
+chapter.exercise("off", collapsed=True, marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 with st.container(horizontal=True, vertical_alignment="center", key="overview"):

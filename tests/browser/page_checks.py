@@ -7,7 +7,8 @@ from pathlib import Path
 from playwright.sync_api import FloatRect, Locator, Page, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from ui.text.words import streamlit_labels
+from tests.pages.reading import given_away
+from ui.text.words import Words, streamlit_labels
 
 _FITTING, _REACH = (Path(__file__).with_name(name) for name in ("fitting.js", "reach.js"))
 # Labels of Streamlit as it writes them: in attributes, and in texts that the page does not write itself.
@@ -19,6 +20,18 @@ _LEFT_IN_ENGLISH = """(labels) => {
   for (let node; (node = texts.nextNode()); )
     if (!node.parentElement.closest(ours)) found.push(node.data.trim());
   return found.filter((text) => english.has(text) || english.has(text.split(": ")[0]));
+}"""
+# What is to be read outside questions, folds and sections, without hints under the pointer.
+_IN_SIGHT = """() => {
+  const others = '[class*="st-key-exercise-"], .st-key-deeper, .hoverlayer, .predicted-tip, .katex-mathml, style';
+  const isSeen = (node) => node.checkVisibility({ opacityProperty: true, visibilityProperty: true })
+    && node.getBoundingClientRect().width > 2;
+  const own = (node) => node.matches("text, p, li, h1, h2, h3") ? [node.textContent]
+    : [...node.childNodes].filter(({ nodeType }) => nodeType === Node.TEXT_NODE).map(({ data }) => data);
+  const isRead = (node) => !node.closest(others) && isSeen(node);
+  const textsOf = (node) => [...(node.written ?? []).map(({ text }) => text), ...own(node), ...read(node.shadowRoot)];
+  const read = (root) => [...(root?.querySelectorAll("*") ?? [])].filter(isRead).flatMap(textsOf);
+  return read(document.querySelector("[data-testid=stMain]")).filter((text) => text.trim());
 }"""
 _GOOD = 0.1  # sum of layout-shift scores (web.dev/cls)
 _AFTERWARDS = 500  # ms for the parts that are requested once the page is there
@@ -81,6 +94,12 @@ def go(page: Page, address: str, sign: Locator) -> None:
 def expect_texts_to_fit(page: Page) -> None:
     """No text is cut off, wider than its box or over another, and the page does not move sideways."""
     _expect_none(page, "textsThatDoNotFit()")
+
+
+def expect_no_answer_in_sight(page: Page, words: Words) -> None:
+    """No text of the essentials states an answer, those of charts, components and canvases included."""
+    found = given_away(words, page.evaluate(_IN_SIGHT))
+    assert found == {}, found
 
 
 def expect_streamlit_to_speak(page: Page, language: str) -> None:

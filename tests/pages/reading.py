@@ -3,11 +3,14 @@
 import json
 import math
 import re
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 from streamlit.testing.v1 import AppTest
 
+from ui.text.words import Words
+from ui.widgets.predictions import read_prediction
 from viz_core.view.components import unframe
 
 
@@ -75,35 +78,71 @@ def figure_names(app: AppTest) -> list[str]:
     return [_name(proto.id, "figure") for proto in components(app, "chart")]
 
 
+def elements(block: Any, skips: Callable[[Any], bool] = lambda _child: False) -> Iterator[Any]:
+    """Everything in a block of a page, in reading order, without what is skipped and all that is in it."""
+    for child in getattr(block, "children", {}).values():
+        if not skips(child):
+            yield child
+            yield from elements(child, skips)
+
+
+def key_of(child: Any) -> str:
+    """The id of an element or a container, which ends with its key."""
+    return str(getattr(getattr(child, "proto", None), "id", ""))
+
+
 def claim_names(app: AppTest, failing: bool = False) -> list[str]:
     """The names of the claims shown, or of those that fail, as in `claim.NAME` of the words, in reading order."""
-    found: list[str] = []
+    keys = [key for key in map(key_of, elements(app.main)) if "-claim-" in key]
+    return [_name(key, "claim") for key in keys if not failing or key.endswith("-fails")]
 
-    def walk(block: Any) -> None:
-        for child in getattr(block, "children", {}).values():
-            if "-claim-" in (key := getattr(child.proto, "id", "")) and key.endswith("-fails" if failing else ""):
-                found.append(_name(key, "claim"))
-            walk(child)
 
-    walk(app.main)
+def revealed(app: AppTest, words: Words) -> dict[str, set[tuple[str, ...]]]:
+    """What is given away by what one reads without opening anything: the essentials but for questions and folds."""
+
+    def folded(child: Any) -> bool:
+        is_closed = child.type == "expander" and not child.proto.expanded
+        return is_closed or re.search("-(exercise-.*|deeper)$", key_of(child)) is not None
+
+    found = (child for child in elements(app.main, folded) if child.type in ("markdown", "caption", "warning", "info"))
+    return given_away(words, [line for child in found for line in child.value.splitlines()])
+
+
+_SMALL = frozenset(
+    "and are for from how its not same that the was were what with com das dos mais não por que uma".split()
+)
+
+
+def _parts(text: str) -> set[tuple[str, ...]]:
+    """Runs of three words but the smallest, of eight Chinese characters, and numbers that are no label's ("16 A?")."""
+    text = re.sub(r"(?<=\d)[.,](?=\d)", "", text.casefold())
+    characters = re.findall("[\u4e00-\u9fff]", text)
+    words = [word for word in re.findall(r"[^\W\d_\u4e00-\u9fff]{3,}", text) if word not in _SMALL]
+    runs = ((each[i : i + n]) for each, n in ((words, 3), (characters, 8)) for i in range(len(each) - n + 1))
+    return {tuple(run) for run in runs} | {(number,) for number in re.findall(r"\d{2,}(?! \w\?)", text)}
+
+
+def given_away(words: Words, visible: Iterable[str]) -> dict[str, set[tuple[str, ...]]]:
+    """What these texts of a page say of the answer to a question, and of its reason unless the book asks.
+
+    What the question says is no secret, nor is an answer in sight beside all others.
+    """
+    visible, found = [text.casefold().strip() for text in visible], {}
+    seen = {(text,) for text in visible}.union(*map(_parts, visible))
+    assert seen, "nothing is in sight"
+    for name, text in words.group("exercise").items():
+        prediction = read_prediction(text)
+        right = next(each.text for each in prediction.answers if each.mark == "x")
+        answers = {
+            text: (re.sub("[“”「」*]", "", text).casefold(),) for text in (each.text for each in prediction.answers)
+        }
+        secret = {answers[right]} | _parts(right)
+        if not prediction.question.startswith("["):
+            secret |= _parts(re.sub(r"(?<![\d.,])\d+(?![\d.,]*[\d%])", " ", prediction.why))  # counts are no measures
+        alike = set(answers.values()) if seen.issuperset(answers.values()) else set()
+        if stated := (secret & seen) - _parts(prediction.question) - alike:
+            found[name] = stated
     return found
-
-
-def in_sight(app: AppTest) -> str:
-    """What a visitor reads without opening anything: the essentials' texts outside their questions and folds."""
-    found: list[str] = []
-
-    def walk(block: Any) -> None:
-        for child in getattr(block, "children", {}).values():
-            folded = child.type == "expander" and not child.proto.expanded
-            if folded or re.search("-(exercise-.*|deeper)$", getattr(child.proto, "id", "")):
-                continue
-            if child.type in ("markdown", "caption", "warning", "info"):
-                found.append(child.value)
-            walk(child)
-
-    walk(app.main)
-    return "\n".join(found)
 
 
 def _name(key: str, kind: str) -> str:
@@ -126,6 +165,11 @@ def figures(app: AppTest, name: str = "") -> list[dict[str, Any]]:
 def alts(app: AppTest) -> list[str]:
     """What each of its figures is for who cannot see it."""
     return [figure["about"]["alt"] for figure in figures(app)]
+
+
+def array(numbers: Any) -> np.ndarray:
+    """An array or a list, whose gaps are None."""
+    return np.array(numbers, dtype=float)
 
 
 def figures_alt(app: AppTest) -> str:

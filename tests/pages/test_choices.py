@@ -18,8 +18,10 @@ from pages.position_embeddings.sections import ANSWERS as WORDS
 from pages.queries_keys_values import parts as names
 from pages.relative_projection import parts as rotation
 from pages.scoring_functions import parts as scores
+from pages.scoring_functions.scores import WITHOUT_ROOT
 from pages.sinusoidal_encoding.parts import ANSWERS as ROWS
-from tests.pages.reading import components, drawn, figures, heatmap, texts
+from pages.transformer.decoding import ANSWERS as TRANSLATED
+from tests.pages.reading import charts, components, drawn, figures, heatmap, texts
 from tests.visits import Visits
 from ui.chapter.contents import all_chapters, page_file
 from ui.text.words import ENGLISH, load_words
@@ -56,12 +58,13 @@ def largest_change(app: AppTest) -> Answer:
 
 def end_of_the_path(app: AppTest) -> Answer:
     (path,) = (each for each in drawn(app, "network-convolution") if each.get("line", {}).get("width", 0) >= 3)
-    return inside(LAYERS, 12, max(float(y) for y in path["y"] if y is not None))
+    return inside(LAYERS, 8, max(float(y) for y in path["y"] if y is not None))
 
 
 def largest_weight(app: AppTest) -> Answer:
-    bars = drawn(app, "weights")[-1]
-    return inside(TOKENS, float(bars["x"][int(np.argmax(bars["y"]))]), 0)
+    (cells,) = drawn(app, "weights")
+    row = int(np.flatnonzero(~np.isnan(cells["z"]).all(1))[-1])  # rows after the step are blank
+    return inside(TOKENS, float(np.argmax(cells["z"][row])), row)
 
 
 def layer_of_induction(app: AppTest) -> Answer:
@@ -93,6 +96,18 @@ def changed_head(app: AppTest) -> Answer:
     return int(differences.argmax()) if float(differences.max()) > 0.25 else None
 
 
+def height_in_the_last_figure(app: AppTest) -> Answer:
+    return inside(WITHOUT_ROOT, 0, float(max(charts(app, "row")[-1][1][0]["y"])))
+
+
+def less_probable_word(app: AppTest) -> Answer:
+    """The word that a head off makes less probable by more than 10 points; the mark for none if there is none."""
+    lines = [re.findall(r"</span><small>(\d+)%", each.proto.body) for each in app.get("html")]
+    intact, *without = [[int(percent) for percent in line] for line in lines if line]
+    falls = np.subtract(intact, without[0]) if without else np.array([])
+    return {1: 0, 4: 1}.get(int(falls.argmax())) if falls.max(initial=0) > 10 else 2 if without else None
+
+
 CHOSEN: Mapping[tuple[str, str], tuple[Marks, Callable[[AppTest], Answer]]] = {
     ("architectures", "twice"): (LAYERS, end_of_the_path),
     ("bahdanau", "bed"): (TOKENS, largest_weight),
@@ -100,7 +115,9 @@ CHOSEN: Mapping[tuple[str, str], tuple[Marks, Callable[[AppTest], Answer]]] = {
     ("linear-attention", "twice"): (HEIGHTS, height_of_a),
     ("multi-head", "other"): (THUMBNAILS, changed_head),
     ("position-embeddings", "bag"): (WORDS, largest_change),
+    ("scoring-functions", "root"): (WITHOUT_ROOT, height_in_the_last_figure),
     ("sinusoidal-encoding", "similar"): (ROWS, more_similar_row),
+    ("transformer", "off"): (TRANSLATED, less_probable_word),
 }
 
 
@@ -108,7 +125,8 @@ def address(chapter: str, controls: Mapping[str, object]) -> dict[str, str]:
     """Query parameters that set these controls."""
     words = load_words(chapter, ENGLISH)
     return {
-        f"{words.prefix}-{name}": words.group("option").get(str(value), str(value)) for name, value in controls.items()
+        f"{words.prefix}-{name}": words.group("option").get(str(value), str(value).strip("[']"))
+        for name, value in controls.items()
     }
 
 
@@ -158,7 +176,7 @@ def numbers(app: AppTest, figure: str) -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("call", "tested"), [(r'exercise\("([\w-]+)", marks=', CHOSEN), (r'draw_on_figure\("([\w-]+)"', DRAWN)]
+    ("call", "tested"), [(r'exercise\("([\w-]+)"[^)]*marks=', CHOSEN), (r'draw_on_figure\("([\w-]+)"', DRAWN)]
 )
 def test_every_question_on_a_figure_is_tested(call: str, tested: Collection[tuple[str, str]]) -> None:
     files = [(chapter, path) for chapter in all_chapters() for path in page_file(chapter).parent.glob("*.py")]

@@ -8,10 +8,10 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from tests.book_exercises import EXERCISES
-from tests.pages.reading import alts, charts, claim_names, claims, figure_names, in_sight, marks, stands, texts
+from tests.pages.reading import alts, charts, claim_names, claims, drawn, figure_names, marks, revealed, stands, texts
 from tests.visits import CHAPTERS, Break, Hostile, Visits, cases
-from ui.chapter.contents import ROOT, all_pages, page_file
-from ui.text.words import ENGLISH, TEXT, load_words
+from ui.chapter.contents import ROOT, all_pages
+from ui.text.words import ENGLISH, TEXT, languages, load_words
 from ui.widgets.predictions import read_prediction
 from viz_core.pretrained.samples import sentence
 
@@ -149,33 +149,30 @@ def written() -> frozenset[str]:
     return frozenset(models.union(*(re.findall(r"[\w.-]+", path.read_text(encoding="utf-8")) for path in paths)))
 
 
-_SMALL = frozenset("a an the of to in on at as and or is are was were it its for no with by from same what how".split())
+BEGIN_THE_SAME = ["scoring-functions", "bahdanau", "multi-head", "position-embeddings", "transformer"]
+IN_CONTROLS = {**dict.fromkeys(BEGIN_THE_SAME, "text"), "architectures": "to", "walk": "start", "model-lab": "start"}
 
 
-def _phrases(text: str) -> set[tuple[str, ...]]:
-    """Runs of three words, without small ones."""
-    words = [word for word in re.findall(r"\w+", text.casefold()) if word not in _SMALL and "_" not in word]
-    return set(zip(words, words[1:], words[2:], strict=False))
+@pytest.mark.parametrize("page", [*IN_CONTROLS, "relative-projection"])
+def test_pages_from_scoring_on_open_on_the_default_sentence(visits: Visits, page: str) -> None:
+    """Or on how it begins, in the walk, and what follows it, in the lab."""
+    app, key = visits(page), f"{load_words(page, ENGLISH).prefix}-{IN_CONTROLS.get(page)}"
+    controls = [*app.text_input, *app.text_area, *app.selectbox]
+    found = [getattr(each, "options", [each.value]) for each in controls if each.key == key]
+    if page == "relative-projection":  # on its circle
+        found = [each["text"] for each in drawn(app, "rotation") if "text" in each]
+    assert found
+    for text in (" ".join(words).strip().removesuffix(" The cat") for words in found):
+        assert text in sentence("cat")
+        assert len(text.split()) > 3
 
 
-@pytest.mark.parametrize(
-    "chapter", ["scoring-functions", "bahdanau", "multi-head", "position-embeddings", "transformer"]
-)
-def test_chapters_open_on_the_same_sentence(visits: Visits, chapter: str) -> None:
-    field = visits(chapter).text_input(key=f"{load_words(chapter, ENGLISH).prefix}-text")
-    assert field.value == sentence("cat")
-
-
+@pytest.mark.parametrize("language", languages())
 @pytest.mark.parametrize("chapter", CHAPTERS)
-def test_nothing_in_sight_states_an_answer_before_the_guess(visits: Visits, chapter: str) -> None:
-    """Neither definition, takeaways, badges nor captions; what the question itself says is no secret."""
-    words = load_words(chapter, ENGLISH)
-    seen = _phrases(in_sight(visits(chapter)))
-    assert seen
-    for name in re.findall(r'exercise\("([\w-]+)"', page_file(chapter).read_text(encoding="utf-8")):
-        prediction = read_prediction(words(f"exercise.{name}"))
-        right = next(answer.text for answer in prediction.answers if answer.mark == "x")
-        assert seen & (_phrases(f"{right}. {prediction.why}") - _phrases(prediction.question)) == set(), name
+def test_nothing_in_sight_states_an_answer_before_the_guess(visits: Visits, chapter: str, language: str) -> None:
+    """Neither definition, takeaways, badges nor captions; tests/browser reads figures and components, too."""
+    address = {} if language == ENGLISH else {"lang": language, "open-all": "false"}
+    assert revealed(visits(chapter, **address), load_words(chapter, language)) == {}
 
 
 @pytest.mark.parametrize("file", FILES)

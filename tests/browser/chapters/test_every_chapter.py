@@ -12,6 +12,7 @@ from tests.browser.accessibility import Scheme, expect_no_more_than
 from tests.browser.page_checks import (
     box_of,
     expect_keys_to_reach_all,
+    expect_no_answer_in_sight,
     expect_nothing_jumped,
     expect_rest,
     expect_streamlit_to_speak,
@@ -128,7 +129,7 @@ _FIRST = """() => {
 }"""
 
 
-@pytest.mark.parametrize("chapter", [name for name in CHAPTERS if load_words(name, "en").has("definition")])
+@pytest.mark.parametrize("chapter", CHAPTERS)
 def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_breaks(
     page: Page, app_url: str, chapter: str
 ) -> None:
@@ -141,10 +142,12 @@ def test_a_chapter_fits_links_terms_and_figures_and_shows_what_a_wrong_formula_b
     expect_a_picture_at_once(page)
     steps = page.locator(".st-key-on-the-walk [aria-current=location]")
     expect(steps).to_have_count(len(chapter_entries()[chapter].walk))
-    expect_essentials_to_fit(page)
+    expect_essentials_to_fit(page, words.has("takeaways"))
+    expect_no_answer_in_sight(page, words)
     page.set_viewport_size(TALL)
     page.evaluate(_STILL)  # figures draw themselves
-    terms_and_figures_are_linked(page, swept=chapter in _SWEPT)
+    if words.has("takeaways"):
+        terms_and_figures_are_linked(page, swept=chapter in _SWEPT)
     page.set_viewport_size(DESK)
     key = words.prefix + ("-break-order" if chapter == "position-embeddings" else "-break")
     go(page, f"/{chapter}?{urlencode({key: words(f'option.{_BROKEN[chapter]}')})}", page.locator(_FAILS))
@@ -160,17 +163,17 @@ def expect_a_picture_at_once(page: Page) -> None:
     page.wait_for_function(at_once, arg=[drawn.element_handle(), main.element_handle()])  # once the page is drawn wide
 
 
-def expect_essentials_to_fit(page: Page) -> None:
+def expect_essentials_to_fit(page: Page, teaches: bool) -> None:
     expect(page.locator(".st-key-deeper")).to_be_visible()
-    for part in ("definition",) if page.url.endswith("/model-lab") else ("definition", "takeaways-fold", "next"):
-        expect(page.locator(f"[class*='st-key-{part}']").first).to_be_visible()
+    for part in ("definition", "takeaways-fold", "next"):
+        expect(page.locator(f"[class*='st-key-{part}']").first).to_be_visible(visible=teaches)
     assert not page.locator(".st-key-deeper details[open]").count(), "sections cost nothing until they are opened"
     expect_rest(page)
     page.evaluate(_STILL)
     found = page.evaluate(_COUNT)
     assert found["end"] <= _SCREENS * DESK["height"], found
     assert found["words"] <= _WORDS, found
-    assert page.evaluate(_FORMULA_STICKS_OUT) == []
+    assert not teaches or page.evaluate(_FORMULA_STICKS_OUT) == []
 
 
 def terms_and_figures_are_linked(page: Page, swept: bool) -> None:
@@ -241,13 +244,14 @@ def test_no_chapter_jumps_shows_an_error_or_hides_a_text_or_keeps_somebody_out(
     words = load_words(chapter, language)
     page.emulate_media(color_scheme=scheme)
     watch(page)
-    for size in (PHONE,) if words.has("definition") else (DESK, PHONE):
+    for size in (PHONE,) if chapter in CHAPTERS else (DESK, PHONE):
         page.set_viewport_size(size)
         page.goto(f"{app_url}/{'' if chapter == 'home' else chapter}?lang={language}")
         expect(page.get_by_role("heading", level=1, name=words.title)).to_be_visible()
         expect(page.locator("html")).to_have_attribute("lang", language)
         expect_nothing_jumped(page)
     if chapter in CHAPTERS:
+        expect_no_answer_in_sight(page, words)
         wait_until(page, f"({_FIRST})().figure")
         first = page.evaluate(_FIRST)
         assert 0 < first["control"] < PHONE["height"], first
@@ -268,11 +272,12 @@ def test_no_chapter_jumps_shows_an_error_or_hides_a_text_or_keeps_somebody_out(
 
 
 def test_a_link_opens_the_same_view(page: Page, app_url: str) -> None:
-    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1")
+    page.goto(f"{app_url}/transformer?t-text=I+lost.&head=encoder-self.1.2&pin=q1&look=sort-entropy")
     expect(page.get_by_label("An English sentence")).to_have_value("I lost.")
     expect(page.get_by_role("tab", name="Encoder self")).to_have_attribute("aria-selected", "true")
     expect(page.locator("[data-part=printName]")).to_have_text("Layer 2, head 3")
     expect(page.get_by_text("Pinned: lost.")).to_be_visible()
+    expect(page.get_by_label("Sort by")).to_be_visible()  # chapters fold it until it is used
 
 
 def test_a_newcomer_takes_a_sentence_along_and_home_knows_where_one_has_been(page: Page, app_url: str) -> None:

@@ -9,7 +9,7 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.attention_view.live_view import patch_place, weight_in
-from tests.browser.page_checks import box_of, chart
+from tests.browser.page_checks import box_of, chart, expect_rest
 from tests.viz_core.images.hostile_pictures import encode
 from ui.text.numbers import localised
 from viz_core.images.open_image import open_picture
@@ -108,8 +108,26 @@ def lines_drawn(page: Page) -> list[str]:
     )
 
 
+# Notes each curve that is drawn after the guess, which is the first path of the board.
+NOTE_CURVES = """(paper) => {
+  globalThis.curves = [];
+  const note = () => curves.push(...[...paper.querySelectorAll("path")].slice(1).map((path) => path.getAttribute("d")));
+  new MutationObserver(note).observe(paper, { childList: true });
+}"""
+# Points of the fit, in pixels of the figure.
+FIT = """({ _fullData: all, _fullLayout: { xaxis, yaxis } }) => {
+  const { x, y } = all.find(({ name }) => name === "fit");
+  return [[xaxis, x], [yaxis, y]].map(([axis, values]) => Array.from(values, (each) => axis._offset + axis.d2p(each)));
+}"""
+
+
+def points(path: str | None) -> np.ndarray:
+    return np.array(re.findall(r"[ML]([\d.]+) ([\d.-]+)", path or ""), dtype=float).T
+
+
 def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url: str) -> None:
-    """On the figure itself, which shows no fit before; after, the drawing is in the address, and a link shows it."""
+    """On the figure itself, which shows no fit before; then the guess stays, and a curve moves from it to the fit."""
+    page.emulate_media(reduced_motion="no-preference")
     page.goto(f"{app_url}/attention-pooling?ap-open-numbers=true")
     card = page.locator(".st-key-exercise-wide")
     card.get_by_text("Draw it on the figure").click()
@@ -124,6 +142,7 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     expect(paper).to_have_attribute("aria-valuetext", re.compile(r"^3: "))
     paper.press("ArrowUp")
     expect(paper).to_have_attribute("aria-valuenow", re.compile("^5"))
+    paper.evaluate(NOTE_CURVES)
     reveal.click()
     reply = card.locator(".stMarkdown").get_by_text("Not quite.")
     expect(reply).to_be_visible()
@@ -131,9 +150,58 @@ def test_draw_a_fit_by_mouse_and_keys_and_see_what_comes_out(page: Page, app_url
     for place in (card.locator(".verdict"), page.locator(".st-key-figure-fit")):  # the reader need not scroll
         expect(place).to_be_in_viewport(ratio=0.99)
     expect(card.locator(".verdict")).to_contain_text("Not quite.")
+    expect(paper.locator("path")).to_have_count(1)
+    guess, first, last = map(
+        points, (paper.locator("path").get_attribute("d"), *page.evaluate("[curves[0], curves.at(-1)]"))
+    )
+    plot = chart(page, "fit").locator(".js-plotly-plot")
+    fit = np.interp(last[0], *plot.evaluate(FIT))
+    distances = [float(np.abs(heights - fit).max()) for _, heights in (guess, first, last)]
+    assert distances[0] == pytest.approx(distances[1], rel=0.25)
+    assert distances[2] < 6 < distances[0] / 4
     page.reload()
     expect(card.get_by_role("button", name="Draw again")).to_be_visible()
     assert lines_drawn(page) == ["true curve", "fit"]
+
+
+# Notes where the ring's first move begins and ends, and where the guess is then.
+NOTE_RING = """(layer) => new MutationObserver(() => {
+  const moves = layer.querySelector(".ring")?.getAnimations() ?? [];
+  const { effect, transitionProperty: side } = moves.find((each) => /left|top/.test(each.transitionProperty)) ?? {};
+  if (effect) globalThis.ring ??= [...effect.getKeyframes(), layer.querySelector("[aria-checked=true]").style]
+    .map((each) => parseFloat(each[side]));
+}).observe(layer, { childList: true, subtree: true, attributes: true })"""
+
+
+@pytest.mark.parametrize(
+    ("question", "place", "read"),
+    [
+        ("linear-attention.twice", ".st-key-figure-state .js-plotly-plot", "({ data: [bars] }) => bars.y[0]"),
+        ("multi-head.other", ".head[data-head='7'] canvas", "(canvas) => canvas.toDataURL()"),
+    ],
+)
+def test_from_a_wrong_mark_which_stays_a_ring_moves_to_the_last_where_the_figure_changes(
+    page: Page, app_url: str, question: str, place: str, read: str
+) -> None:
+    chapter, _, name = question.partition(".")
+    page.emulate_media(reduced_motion="no-preference")
+    page.goto(f"{app_url}/{chapter}")
+    card, shown = page.locator(f".st-key-exercise-{name}"), page.locator(place).first
+    marks, ring = card.locator(".layer .mark"), card.locator(".ring")
+    card.get_by_role("button", name="Choose on the figure").click()
+    expect(marks.last).to_be_visible()
+    expect_rest(page)
+    before = shown.evaluate(read)
+    card.locator(".layer").evaluate(NOTE_RING)
+    marks.first.click()
+    page.wait_for_function("globalThis.ring")
+    begins, ends, guess = page.evaluate("ring")
+    assert begins == pytest.approx(guess, abs=1) != pytest.approx(ends, abs=20)
+    expect(marks.locator("visible=true")).to_have_count(2)  # the guess, and what is right
+    at_the_last = "([ring, { style }]) => ['left', 'top'].every((side) => ring.style[side] === style[side])"
+    page.wait_for_function(at_the_last, arg=[ring.element_handle(), marks.last.element_handle()])
+    expect_rest(page)
+    assert shown.evaluate(read) != before
 
 
 def test_type_scores_and_lose_nothing(page: Page, app_url: str) -> None:
@@ -238,22 +306,17 @@ def stage_of(page: Page) -> Locator:
     return page.get_by_role("application").first
 
 
-def pointed_at(page: Page) -> tuple[int, int, float]:
-    """Position, dimension and value of the cell whose value is on the screen."""
+def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:
+    """Point between the left and right, top and bottom of the map; return place and value of the cell that it says."""
+    box = box_of(stage_of(page))
+    top = float((stage_of(page).get_attribute("data-area") or "").split()[1])  # above it are the clocks
+    x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + top + down * (box["height"] - top - 52)
+    page.mouse.move(x, y)
     tip = stage_of(page).locator(".tip")
     expect(tip).to_contain_text(CELL)
     found = CELL.search(tip.inner_text())
     assert found
     return int(found[1]), int(found[2]), float(found[3].replace("−", "-"))
-
-
-def hover(page: Page, across: float, down: float) -> tuple[int, int, float]:
-    """Point somewhere between the left and right, top and bottom of the map."""
-    box = box_of(stage_of(page))
-    top = float((stage_of(page).get_attribute("data-area") or "").split()[1])  # above it are the clocks
-    x, y = box["x"] + 60 + across * (box["width"] - 80), box["y"] + top + down * (box["height"] - top - 52)
-    page.mouse.move(x, y)
-    return pointed_at(page)
 
 
 def test_a_step_of_the_slider_makes_a_new_table_and_new_claims_and_opened_code_stays_in_the_link(

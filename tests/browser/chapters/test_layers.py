@@ -22,19 +22,24 @@ def result(translator: Translator) -> Translation:
     return translator.translate("Where did you buy this book?")
 
 
-def test_a_word_is_clicked_then_word_by_word(
+def test_the_steps_by_keys_and_word_by_word(
     page: Page, app_url: str, translator: Translator, result: Translation
 ) -> None:
     steps = decoder_steps(translator, result)
     page.goto(f"{app_url}/bahdanau?b-text=Where+did+you+buy+this+book%3F")
-    page.locator(".st-key-b-step").get_by_role("radio").nth(3).click(force=True)
+    page.locator(".st-key-b-step").get_by_role("slider").press("Home")
+    for _ in range(3):
+        page.keyboard.press("ArrowRight")
     word = result.source_tokens[int(steps.weights[3].argmax())]
-    expect(page.get_by_text(f"At step 4 {word} has the largest weight, {steps.weights[3].max():.2f}")).to_be_visible()
+    expect(page.get_by_text(f"the decoder attends most to {word}, {steps.weights[3].max():.2f}")).to_be_visible()
     page.wait_for_url("**b-step=4*")
 
     page.get_by_role("button", name="Next word").click()
-    expect(page.get_by_text("At step 5 ")).to_be_visible()
+    expect(page.get_by_text(f"Before {result.target_tokens[4]} the decoder")).to_be_visible()
     page.wait_for_url("**b-step=5*")
+    page.set_viewport_size({"width": 390, "height": 844})
+    page.goto(f"{app_url}/scoring-functions?sf-asks=9")  # else out of sight in its row
+    expect(page.locator(".st-key-sf-asks [aria-checked=true]")).to_be_in_viewport(ratio=1)
 
 
 OWN = "learning?l-source=Train+one+now&l-steps=1600&l-width=32&l-longest=5"
@@ -64,7 +69,7 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     page.goto(app_url)
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     page.get_by_text("All five layers, and their paths").click()
-    expect(page.get_by_text("Path from Cats to returned")).to_be_visible()
+    expect(page.get_by_text("Path from The to bed")).to_be_visible()
     words = page.get_by_role("combobox", name="To token")
     words.scroll_into_view_if_needed()
     expect_rest(page)  # a list closes when the page moves
@@ -73,15 +78,15 @@ def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
     expect(page.get_by_role("option").first).to_be_visible()
     page.keyboard.press("ArrowUp")
     page.keyboard.press("Enter")
-    expect(page.get_by_text("Path from Cats to have")).to_be_visible()
-    expect(page).to_have_url(re.compile(r"a-to=11\b"))
+    expect(page.get_by_text("Path from The to my")).to_be_visible()
+    expect(page).to_have_url(re.compile(r"a-to=7\b"))
     network = chart(page, "network-convolution").locator(".nsewdrag").first
     box = box_of(network)
-    page.mouse.click(box["x"] + box["width"] * 3.6 / 12.2, box["y"] + box["height"] - 8)  # the fourth token
-    expect(page).to_have_url(re.compile(r"a-from=4\b"))
-    expect(page.get_by_text("Path from saw to have")).to_be_visible()
+    page.mouse.click(box["x"] + box["width"] * 2.6 / 8.2, box["y"] + box["height"] - 8)  # the third token
+    expect(page).to_have_url(re.compile(r"a-from=3\b"))
+    expect(page.get_by_text("Path from cat to my")).to_be_visible()
     row = page.get_by_role("row").filter(has_text="Convolution, contiguous (k = 3)")
-    expect(row.get_by_role("cell").last).to_have_text("4")
+    expect(row.get_by_role("cell").last).to_have_text("2")
 
 
 ROW = 35  # pixels of a row of Streamlit's table, its head included
@@ -148,23 +153,21 @@ def test_edit_the_table_go_back_ask_it_and_open_its_link_again(page: Page, app_u
     other.close()
 
     query = page.locator('input[aria-label="Query"]')  # what was edited stays while other things change
-    query.fill("Zhang")
-    query.press("Enter")
-    expect(answer(card, "Zhang → Aston")).to_be_visible()
-    query.fill("Li")
-    query.press("Enter")
-    expect(answer(card, "Li → Muriel")).to_be_visible()
+    for name, value in (("Zhang", "Aston"), ("Li", "Muriel")):
+        query.fill(name)
+        query.press("Enter")
+        expect(answer(card, f"{name} → {value}")).to_be_visible()
     expect_rest(page)
 
 
 def test_an_atom_marks_its_keys_and_is_pinned_and_masked(page: Page, app_url: str) -> None:
     page.goto(f"{app_url}/atom-mapping")
     say = page.locator(".places .say")
-    expect(say).to_have_text(
-        re.compile(r"^Product C6 attends to reactant C12 \(\d+%\)\. The strongest atom .* is right\.$")
-    )
-    product = page.get_by_role("button", name="product C6", exact=True)
-    reactant = page.get_by_role("button", name="reactant C12", exact=True)
+    expect(say).to_have_text(re.compile(r"^Product C6 attends to reactant C12 \(\d+%\)\. The strongest .* is right\.$"))
+    names = ("product C6", "reactant C12")
+    product, reactant = (page.get_by_role("button", name=name, exact=True) for name in names)
+    expect(reactant.locator(".halo")).to_have_css("fill", "rgb(163, 75, 130)")  # the weights' purple
+    expect(product.locator(".ring")).to_have_css("stroke", "rgb(0, 114, 178)")  # the queries' blue
     product.focus()
     page.keyboard.press("ArrowRight")
     expect(page.get_by_role("button", name="product C7", exact=True)).to_be_focused()
