@@ -15,25 +15,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from transformers import AutoModelForMaskedLM
 
-from recipes import copying, text_models, translators
+from recipes import copying, text_models, text_rows, translators
 from recipes.__main__ import MEASURES, main
 from recipes.alignments import aligned_samples
 from recipes.classifiers import CLASSIFIERS
 from recipes.copying import copying_cases
 from recipes.task_recordings import FILMS
-from recipes.text_rows import (
-    SPECIAL,
-    HiddenWord,
-    Sentence,
-    TextBatch,
-    collate,
-    encode,
-    filled,
-    hide_words,
-    perplexity,
-    plan_rows,
-    train_tokenizer,
-)
 from recipes.translators import TRANSLATORS
 from viz_core.hub import load_hub
 from viz_core.pretrained import load
@@ -185,27 +172,27 @@ def test_from_sentences_to_a_model_that_the_lab_opens(
 
 
 def test_a_model_that_knows_nothing_is_as_perplexed_as_its_vocabulary_is_large() -> None:
-    tokenizer = train_tokenizer(["a b c d", "b a"], 270)
-    sentences = encode(tokenizer, ["a b c d", "b a"])
+    tokenizer = text_rows.train_tokenizer(["a b c d", "b a"], 270)
+    sentences = text_rows.encode(tokenizer, ["a b c d", "b a"])
     model = text_models.writer(
         {"vocab_size": 270, **text_models.TEXT_MODELS["writer-en"].architecture, **SMALL_LANGUAGE_MODEL}
     ).eval()
     torch.nn.init.zeros_(model.lm_head.weight)
-    assert perplexity(model, sentences, torch.device("cpu")) == pytest.approx(270, rel=1e-4)
+    assert text_rows.perplexity(model, sentences, torch.device("cpu")) == pytest.approx(270, rel=1e-4)
 
 
 SENTENCES = ["I have 1998 cats.", "She doesn't care.", "He has a cat, too."]
-PAIR = [Sentence([10, 11], [0, 1]), Sentence([12], [0])]
+PAIR = [text_rows.Sentence([10, 11], [0, 1]), text_rows.Sentence([12], [0])]
 
 
 def test_a_pair_in_a_row_and_the_pieces_of_words() -> None:
-    (found,) = encode(train_tokenizer(SENTENCES, 261), ["mm cq."])  # hardly any merges
+    (found,) = text_rows.encode(text_rows.train_tokenizer(SENTENCES, 261), ["mm cq."])  # hardly any merges
     assert found.words == [0, 0, 0, 1, 1, 1, 2]
-    apart = collate(PAIR, [(0, 1)], stop_between=True)
+    apart = text_rows.collate(PAIR, [(0, 1)], stop_between=True)
     assert apart.ids.tolist() == [[1, 10, 11, 2, 12, 2]]
     assert apart.segments.tolist() == [[0, 0, 0, 0, 1, 1]]
     assert apart.words.tolist() == [[-1, 0, 1, -1, 1000, -1]]
-    on = collate(PAIR, [(0, 1), (1,)], stop_between=False)
+    on = text_rows.collate(PAIR, [(0, 1), (1,)], stop_between=False)
     assert on.ids.tolist() == [[1, 10, 11, 12, 2], [1, 12, 2, 0, 0]]
     assert on.segments.sum() == 0
 
@@ -213,29 +200,29 @@ def test_a_pair_in_a_row_and_the_pieces_of_words() -> None:
 @settings(max_examples=30)
 @given(st.lists(st.integers(1, 12), min_size=1, max_size=60), st.integers(0, 5), st.floats(0, 1))
 def test_every_sentence_once_in_batches_that_fit(lengths: list[int], seed: int, in_pairs: float) -> None:
-    sentences = [Sentence([9] * n, list(range(n))) for n in lengths]
-    plan = plan_rows(sentences, 64, seed, in_pairs)
-    assert plan == plan_rows(sentences, 64, seed, in_pairs)
+    sentences = [text_rows.Sentence([9] * n, list(range(n))) for n in lengths]
+    plan = text_rows.plan_rows(sentences, 64, seed, in_pairs)
+    assert plan == text_rows.plan_rows(sentences, 64, seed, in_pairs)
     assert sorted(i for rows in plan for row in rows for i in row) == list(range(len(lengths)))
     for rows in plan:
-        assert len(rows) == 1 or collate(sentences, rows, stop_between=True).ids.numel() <= 64
+        assert len(rows) == 1 or text_rows.collate(sentences, rows, stop_between=True).ids.numel() <= 64
 
 
 def test_words_are_hidden_whole_and_special_tokens_never() -> None:
     words = torch.tensor([[-1, 0, 0, 1, 2, 2, 2, -1]] * 4000)
-    batch = TextBatch(
-        torch.full_like(words, 20).masked_fill(words < 0, SPECIAL["</s>"]), words, torch.zeros_like(words)
+    batch = text_rows.TextBatch(
+        torch.full_like(words, 20).masked_fill(words < 0, text_rows.SPECIAL["</s>"]), words, torch.zeros_like(words)
     )
-    given, hidden = hide_words(batch, 50, torch.Generator().manual_seed(0))
+    given, hidden = text_rows.hide_words(batch, 50, torch.Generator().manual_seed(0))
     assert not hidden[:, [0, 7]].any()
     assert torch.equal(hidden[:, 1], hidden[:, 2])
     assert torch.equal(hidden[:, 4], hidden[:, 6])
     assert not torch.equal(hidden[:, 1], hidden[:, 3])
     assert torch.equal(given[~hidden], batch.ids[~hidden])
     assert abs(float(hidden[:, 3].float().mean()) - 0.25) < 0.03, "drawn evenly from 0.1 to 0.4"
-    assert abs(float((given[hidden] == SPECIAL["<mask>"]).float().mean()) - 0.8) < 0.03
+    assert abs(float((given[hidden] == text_rows.SPECIAL["<mask>"]).float().mean()) - 0.8) < 0.03
     assert given.min() >= 0
-    assert int((given[hidden] == SPECIAL["<pad>"]).sum()) == 0
+    assert int((given[hidden] == text_rows.SPECIAL["<pad>"]).sum()) == 0
 
 
 def test_a_word_of_two_pieces_is_named_if_both_are() -> None:
@@ -244,5 +231,5 @@ def test_a_word_of_two_pieces_is_named_if_both_are() -> None:
     def model(input_ids: torch.Tensor, attention_mask: torch.Tensor) -> SimpleNamespace:
         return SimpleNamespace(logits=torch.nn.functional.one_hot(torch.full_like(input_ids, 11), 13))
 
-    words = [HiddenWord(0, (0, 1)), HiddenWord(0, (2,))]
-    assert filled(model, [Sentence([10, 11, 11], [0, 0, 1])], words, torch.device("cpu")) == 50
+    words = [text_rows.HiddenWord(0, (0, 1)), text_rows.HiddenWord(0, (2,))]
+    assert text_rows.filled(model, [text_rows.Sentence([10, 11, 11], [0, 0, 1])], words, torch.device("cpu")) == 50

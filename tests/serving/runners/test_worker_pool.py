@@ -23,20 +23,7 @@ from serving.runners.crew import Crew
 from serving.runners.remote import RemoteRunner
 from serving.runners.runner import LocalRunner
 from serving.runners.worker_pool import Worker, WorkerPool
-from tests.serving.runners.worker_functions import (
-    LabModel,
-    complain,
-    eventually,
-    has_streamlit,
-    leaving,
-    note_and_die,
-    process,
-    refuse_to_cross,
-    reserve_all,
-    run_program,
-    sleep,
-    wait_to_be_ended,
-)
+from tests.serving.runners import worker_functions as work
 from viz_core.lessons.transformer.layers import translation_residuals
 from viz_core.pretrained import TextError, Translation, Translator
 from viz_core.runtime.hooks import interruptible
@@ -88,9 +75,9 @@ def test_runs_weights_and_errors_are_those_of_a_local_model(runner: RemoteRunner
     with pytest.raises(ValueError, match="nothing"):
         runner.load(ShippedTranslator("nothing"))
     with pytest.raises(RuntimeError, match="WordyError: this and that"):
-        runner.evaluate(CALM, complain)
+        runner.evaluate(CALM, work.complain)
     with pytest.raises(RuntimeError, match="lambda"):
-        runner.evaluate(CALM, refuse_to_cross)
+        runner.evaluate(CALM, work.refuse_to_cross)
 
 
 @pytest.mark.attack("disorder")
@@ -120,18 +107,18 @@ def test_no_result_is_lost_when_a_worker_is_killed(pool: WorkerPool, runner: Rem
     assert lost == []
     here = LocalRunner(ModelRegistry(), LRUCache(100, 2**24))
     assert translated == {one: here.run(one).text for one in requests}
-    assert pool.workers[0].execute("evaluate_model", MODEL, process) not in before
-    assert pool.workers[1].execute("evaluate_model", MODEL, process) == before[1]
+    assert pool.workers[0].execute("evaluate_model", MODEL, work.process) not in before
+    assert pool.workers[1].execute("evaluate_model", MODEL, work.process) == before[1]
 
 
 @pytest.mark.attack("disorder")
-@pytest.mark.parametrize(("model", "times"), [(MODEL, 2), (NoModel(), 1), (LabModel(), 1)])
+@pytest.mark.parametrize(("model", "times"), [(MODEL, 2), (NoModel(), 1), (work.LabModel(), 1)])
 def test_a_call_that_reads_a_folder_and_kills_its_worker_is_not_repeated(
     pool: WorkerPool, tmp_path: Path, model: ModelSpec[Any], times: int
 ) -> None:
     attempts = tmp_path / "attempts"
     with pytest.raises(BusyError):
-        pool.workers[0].execute("evaluate_model", model, note_and_die, str(attempts))
+        pool.workers[0].execute("evaluate_model", model, work.note_and_die, str(attempts))
     assert attempts.read_text() == "x" * times
     with pytest.raises(ValueError, match="got '__init__'"):
         pool.execute("__init__", MODEL)
@@ -141,19 +128,19 @@ def test_a_call_that_reads_a_folder_and_kills_its_worker_is_not_repeated(
 def test_work_that_nobody_waits_for_ends(pool: WorkerPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Between two of its steps, or with its process where it never checks."""
     one, traces = pool.workers[1], tmp_path / "ended"
-    before = one.execute("evaluate_model", MODEL, process)
+    before = one.execute("evaluate_model", MODEL, work.process)
 
     def start_and_leave(function: Callable[..., None], argument: object) -> None:
         end = time.monotonic() + 0.5
-        with interruptible(leaving(lambda: time.monotonic() > end)), pytest.raises(AbandonedError):
+        with interruptible(work.leaving(lambda: time.monotonic() > end)), pytest.raises(AbandonedError):
             one.execute("evaluate_model", MODEL, function, argument)
 
-    start_and_leave(wait_to_be_ended, str(traces))
-    eventually(traces.exists)
-    assert one.execute("evaluate_model", MODEL, process) == before
+    start_and_leave(work.wait_to_be_ended, str(traces))
+    work.eventually(traces.exists)
+    assert one.execute("evaluate_model", MODEL, work.process) == before
     monkeypatch.setattr(worker_pool, "_GRACE", 0.2)
-    start_and_leave(sleep, 1e6)
-    assert one.execute("evaluate_model", MODEL, process) != before
+    start_and_leave(work.sleep, 1e6)
+    assert one.execute("evaluate_model", MODEL, work.process) != before
 
 
 @linux
@@ -164,25 +151,25 @@ def test_workers_share_one_copy_of_the_weights(pool: WorkerPool) -> None:
     for one in pool.workers:
         own, whole = (memory(one.process.pid, field) for field in ("Private_Dirty", "Rss"))
         assert own < whole / 3
-    assert pool.workers[0].execute("evaluate_model", NoModel(), run_program) == 7, "it can wait for a program"
+    assert pool.workers[0].execute("evaluate_model", NoModel(), work.run_program) == 7, "it can wait for a program"
 
 
 @linux
 @pytest.mark.attack("memory")
 def test_a_worker_has_a_limit_of_memory(pool: WorkerPool) -> None:
-    before = pool.workers[0].execute("evaluate_model", NoModel(), process)
+    before = pool.workers[0].execute("evaluate_model", NoModel(), work.process)
     with pytest.raises(MemoryError):
-        pool.workers[0].execute("evaluate_model", NoModel(), reserve_all)
-    assert pool.workers[0].execute("evaluate_model", NoModel(), process) == before
+        pool.workers[0].execute("evaluate_model", NoModel(), work.reserve_all)
+    assert pool.workers[0].execute("evaluate_model", NoModel(), work.process) == before
 
 
 @linux
 @pytest.mark.attack("disorder")
 def test_the_fork_server_may_die_and_its_workers_are_replaced(pool: WorkerPool) -> None:
-    before = pool.workers[0].execute("evaluate_model", NoModel(), process)
+    before = pool.workers[0].execute("evaluate_model", NoModel(), work.process)
     psutil.Process(before).parent().kill()
-    eventually(lambda: not pool.workers[0].process or not pool.workers[0].process.is_alive())
-    assert pool.workers[0].execute("evaluate_model", NoModel(), process) != before
+    work.eventually(lambda: not pool.workers[0].process or not pool.workers[0].process.is_alive())
+    assert pool.workers[0].execute("evaluate_model", NoModel(), work.process) != before
 
 
 def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,7 +179,7 @@ def test_a_worker_does_not_run_the_script_of_streamlit(monkeypatch: pytest.Monke
         script.__file__ = str(Path(path).resolve())
         monkeypatch.setitem(sys.modules, "__main__", script)
         alone = Worker(Crew())
-        assert alone.execute("evaluate_model", NoModel(), has_streamlit) is False
+        assert alone.execute("evaluate_model", NoModel(), work.has_streamlit) is False
         alone.close()
 
 
@@ -210,7 +197,7 @@ if __name__ == "__main__":
 @linux
 def test_a_worker_ends_with_the_process_that_started_it() -> None:
     found = subprocess.run([sys.executable, "-c", ABANDON], stdout=subprocess.PIPE, check=False)
-    eventually(lambda: not Path(f"/proc/{int(found.stdout)}").exists())
+    work.eventually(lambda: not Path(f"/proc/{int(found.stdout)}").exists())
 
 
 TINY = ShippedTranslator("tiny-en-fr")

@@ -14,17 +14,7 @@ from transformers.models.qwen3_next.modeling_qwen3_next import (
     torch_recurrent_gated_delta_rule,
 )
 
-from viz_core.attention import MultiHeadAttention, masked_softmax
-from viz_core.attention.linear import (
-    LinearOperator,
-    delta_rule,
-    elu_features,
-    gated_decay,
-    gated_delta_rule,
-    linear_attention,
-    retention,
-    retention_decay,
-)
+from viz_core.attention import MultiHeadAttention, linear, masked_softmax
 from viz_core.trace import record
 
 
@@ -131,15 +121,15 @@ def test_dropout_acts_in_training_only() -> None:
     torch.testing.assert_close(layer(X, X, X), expected, atol=1e-6, rtol=0)
 
 
-Rule = Callable[..., LinearOperator]
+Rule = Callable[..., linear.LinearOperator]
 
 RULES: dict[str, Rule] = {
-    "linear_attention": lambda q, k, _g, _b, **more: linear_attention(q, k, **more),
-    "sum": lambda q, k, _g, _b, **more: linear_attention(q, k, normalise=False, **more),
-    "retention": lambda q, k, _g, _b, **more: retention(q, k, **more),
-    "gated_decay": lambda q, k, g, b, **more: gated_decay(q, k, g, b, **more),
-    "delta_rule": lambda q, k, _g, b, **more: delta_rule(q, k, b, **more),
-    "gated_delta_rule": gated_delta_rule,
+    "linear_attention": lambda q, k, _g, _b, **more: linear.linear_attention(q, k, **more),
+    "sum": lambda q, k, _g, _b, **more: linear.linear_attention(q, k, normalise=False, **more),
+    "retention": lambda q, k, _g, _b, **more: linear.retention(q, k, **more),
+    "gated_decay": lambda q, k, g, b, **more: linear.gated_decay(q, k, g, b, **more),
+    "delta_rule": lambda q, k, _g, b, **more: linear.delta_rule(q, k, b, **more),
+    "gated_delta_rule": linear.gated_delta_rule,
 }
 rules = pytest.mark.parametrize("rule", RULES.values(), ids=RULES)
 
@@ -203,39 +193,39 @@ def test_half_precision_rounds_once(rule: Rule, dtype: torch.dtype) -> None:
 
 def test_sums_by_hand() -> None:
     """One dimension: phi(0) = 1, phi(1) = 2; weights 1, 2 and 2 of a sum of 5 in the last row."""
-    operator = linear_attention(column(0, 0, 1), column(0, 1, 1))
+    operator = linear.linear_attention(column(0, 0, 1), column(0, 1, 1))
     expected = torch.tensor([[1, 0, 0], [1 / 3, 2 / 3, 0], [0.2, 0.4, 0.4]], dtype=torch.float64)
     torch.testing.assert_close(operator.map()[0, 0], expected)
     assert operator.recurrent(column(5, 10, 20)).flatten().tolist() == pytest.approx([5, 25 / 3, 13])
-    assert elu_features(column(0, 2, -1)).flatten().tolist() == pytest.approx([1, 3, 0.36787944])
+    assert linear.elu_features(column(0, 2, -1)).flatten().tolist() == pytest.approx([1, 3, 0.36787944])
 
 
 def test_decay_by_hand() -> None:
-    operator = retention(column(1, 1, 2), column(1, 1, 1), torch.tensor([0.5], dtype=torch.float64))
+    operator = linear.retention(column(1, 1, 2), column(1, 1, 1), torch.tensor([0.5], dtype=torch.float64))
     expected = torch.tensor([[1, 0, 0], [0.5, 1, 0], [0.5, 1, 2]], dtype=torch.float64)
     torch.testing.assert_close(operator.map()[0, 0], expected)
-    assert retention_decay(3).tolist() == [31 / 32, 63 / 64, 127 / 128]
+    assert linear.retention_decay(3).tolist() == [31 / 32, 63 / 64, 127 / 128]
 
 
 def test_a_gate_forgets_everything_before_it() -> None:
     """Decays 1, 1/2, 1/4: the third row weighs its tokens 1/8, 1/4 and 1, times strengths 1, 2, 1."""
-    operator = gated_decay(column(1, 1, 1), column(1, 1, 1), gates(1, 0.5, 0.25).log(), gates(1, 2, 1))
+    operator = linear.gated_decay(column(1, 1, 1), column(1, 1, 1), gates(1, 0.5, 0.25).log(), gates(1, 2, 1))
     torch.testing.assert_close(operator.map()[0, 0, 2].tolist(), [0.125, 0.5, 1.0])
 
 
 def test_the_delta_rule_replaces_and_a_sum_adds() -> None:
     """The same key twice, with 3 and then 5: the rule returns 5, the sum 8; half strength goes half the way, to 4."""
     ones, values = column(1, 1), column(3, 5)
-    assert delta_rule(ones, ones, gates(1, 1)).recurrent(values).flatten().tolist() == [3, 5]
-    assert delta_rule(ones, ones, gates(1, 0.5)).recurrent(values).flatten().tolist() == [3, 4]
-    assert LinearOperator(ones, ones).recurrent(values).flatten().tolist() == [3, 8]
-    torch.testing.assert_close(delta_rule(ones, ones, gates(1, 0.5)).map()[0, 0, 1].tolist(), [0.5, 0.5])
+    assert linear.delta_rule(ones, ones, gates(1, 1)).recurrent(values).flatten().tolist() == [3, 5]
+    assert linear.delta_rule(ones, ones, gates(1, 0.5)).recurrent(values).flatten().tolist() == [3, 4]
+    assert linear.LinearOperator(ones, ones).recurrent(values).flatten().tolist() == [3, 8]
+    torch.testing.assert_close(linear.delta_rule(ones, ones, gates(1, 0.5)).map()[0, 0, 1].tolist(), [0.5, 0.5])
 
 
 @pytest.mark.parametrize("theirs", [torch_recurrent_gated_delta_rule, torch_chunk_gated_delta_rule])
 def test_the_gated_delta_rule_is_that_of_transformers(theirs: Callable[..., Any]) -> None:
     q, k, g, b, v = inputs(150, dtype=torch.float32)
-    operator = gated_delta_rule(q / q.shape[-1] ** 0.5, k, g, b)
+    operator = linear.gated_delta_rule(q / q.shape[-1] ** 0.5, k, g, b)
     expected = theirs(*(x.transpose(1, 2) for x in (q, k, v, g, b)))[0].transpose(1, 2)
     for output in (operator.recurrent(v), operator.chunked(v), operator.map() @ v):
         torch.testing.assert_close(output, expected, rtol=1e-5, atol=5e-6)  # sums of 150 tokens in float32

@@ -12,20 +12,8 @@ import torch
 from PIL import Image
 from torch import Tensor
 
+from tests.viz_core.hub import families
 from tests.viz_core.hub.conftest import Tiny, TinyModel, noise
-from tests.viz_core.hub.families import (
-    FAMILIES,
-    FAMILIES_IN_MEMORY,
-    HYBRIDS,
-    hooks,
-    hybrid,
-    implementations,
-    in_memory,
-    inputs_of,
-    maps_of,
-    output_of,
-    zero_head,
-)
 from tests.viz_core.hub.test_linear_attention import IDS, MASK, Spy
 from tests.viz_core.hub.tiny_talkers import TWO_TOWERS
 from viz_core.hub import HubModel, instrument, restore
@@ -34,8 +22,8 @@ from viz_core.maps.score_products import score_products
 from viz_core.sounds.sound import tone_sequence
 from viz_core.trace import Trace, intervene, off, record, site_of, zero
 
-SOFTMAX = (*FAMILIES, *FAMILIES_IN_MEMORY)
-PICTURES = [family for family, (_, _, tokenizer) in FAMILIES.items() if tokenizer == "picture"]
+SOFTMAX = (*families.FAMILIES, *families.FAMILIES_IN_MEMORY)
+PICTURES = [family for family, (_, _, tokenizer) in families.FAMILIES.items() if tokenizer == "picture"]
 OWN_CODE = ("bloom", "deberta", "falcon", "fsmt", "xglm")
 # Added after a norm of its own; by a mixer beside another; in a layer with a factor of its own.
 OTHERWISE_ADDED = ("bert", "bert-fills", "sorter", "roberta", "roberta-fills", "albert", "marian", "bart", "deberta")
@@ -43,7 +31,7 @@ OTHERWISE_ADDED += ("fsmt", "falcon_h1", "minimax", "nemotron_h")
 
 
 def made(family: str) -> Any:
-    return hybrid(family) if family in HYBRIDS else in_memory(family)
+    return families.hybrid(family) if family in families.HYBRIDS else families.in_memory(family)
 
 
 def recorded(model: Any, inputs: dict[str, Tensor]) -> Trace:
@@ -67,12 +55,12 @@ LEFT_OUT = ("bert-fills", "roberta-fills", "sorter", "gpt-oss", "mixtral", "xglm
 @torch.no_grad()
 @pytest.mark.parametrize("family", [family for family in SOFTMAX if family not in LEFT_OUT])
 def test_maps_are_those_of_eager_code_in_float64(family: str) -> None:
-    model, twin = in_memory(family), in_memory(family, attn_implementation="eager").double()
-    inputs = inputs_of(model)
+    model, twin = families.in_memory(family), families.in_memory(family, attn_implementation="eager").double()
+    inputs = families.inputs_of(model)
     wide = {name: each.double() if each.is_floating_point() else each for name, each in inputs.items()}
     instrument(model)
     writes = type(model).__name__.endswith(("ForCausalLM", "LMHeadModel", "XGLMModel"))
-    expected = maps_of(twin(**wide, output_attentions=True), "decoder" if writes else "encoder")
+    expected = families.maps_of(twin(**wide, output_attentions=True), "decoder" if writes else "encoder")
     trace = recorded(model, inputs)
     real = inputs["attention_mask"].bool() if "attention_mask" in inputs else None
     for call in trace:
@@ -82,9 +70,9 @@ def test_maps_are_those_of_eager_code_in_float64(family: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("family", [family for family in HYBRIDS if family != "xlstm"])
+@pytest.mark.parametrize("family", [family for family in families.HYBRIDS if family != "xlstm"])
 def test_maps_are_what_the_own_rule_gives(family: str) -> None:
-    model = hybrid(family)
+    model = families.hybrid(family)
     instrument(model)
     with Spy(model) as spy, record(values=True) as trace:
         model(IDS, attention_mask=MASK, use_cache=False)
@@ -92,29 +80,32 @@ def test_maps_are_what_the_own_rule_gives(family: str) -> None:
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("family", [*SOFTMAX, *HYBRIDS])
+@pytest.mark.parametrize("family", [*SOFTMAX, *families.HYBRIDS])
 def test_the_output_stays_and_all_is_restored(family: str) -> None:
     model = made(family)
-    inputs, before = inputs_of(model), (model.config.to_dict(), implementations(model), hooks(model))
-    plain = output_of(model(**inputs))
+    inputs, before = (
+        families.inputs_of(model),
+        (model.config.to_dict(), families.implementations(model), families.hooks(model)),
+    )
+    plain = families.output_of(model(**inputs))
     sites = instrument(model)
-    seen = output_of(model(**inputs))
+    seen = families.output_of(model(**inputs))
     with record(values=True, states=True) as trace:
-        assert torch.equal(output_of(model(**inputs)), seen), "recording changes no bit"
+        assert torch.equal(families.output_of(model(**inputs)), seen), "recording changes no bit"
     assert {site.partition("@")[0] for site in trace.sites} == {*sites}
     torch.testing.assert_close(seen, plain, atol=1e-5, rtol=1e-5)
     restore(model)
-    assert torch.equal(output_of(model(**inputs)), plain)
-    assert (model.config.to_dict(), implementations(model), hooks(model)) == before
+    assert torch.equal(families.output_of(model(**inputs)), plain)
+    assert (model.config.to_dict(), families.implementations(model), families.hooks(model)) == before
     assert all(site_of(module) is None for module in model.modules())
     assert recorded(model, inputs).sites == ()
 
 
 @torch.no_grad()
-@pytest.mark.parametrize("family", [family for family in (*SOFTMAX, *HYBRIDS) if family != "albert"])
+@pytest.mark.parametrize("family", [family for family in (*SOFTMAX, *families.HYBRIDS) if family != "albert"])
 def test_states_are_the_models_own_and_add_up(family: str) -> None:
     model = made(family)
-    inputs = inputs_of(model)
+    inputs = families.inputs_of(model)
     instrument(model)
     with record(states=True) as trace:
         own = model(**inputs, output_hidden_states=True)
@@ -131,9 +122,9 @@ def test_states_are_the_models_own_and_add_up(family: str) -> None:
             added = [states[f"{layer}.{part}"] for part in ("attention", "cross", "mlp") if f"{layer}.{part}" in states]
             if family not in OTHERWISE_ADDED:
                 torch.testing.assert_close(states[before] + sum(added), states[name], atol=1e-5, rtol=1e-5)
-    logits, last = output_of(model(**inputs)), residuals[-1]
+    logits, last = families.output_of(model(**inputs)), residuals[-1]
     with intervene({last: zero()}), record(states=True) as edited:
-        assert not torch.equal(output_of(model(**inputs)), logits)
+        assert not torch.equal(families.output_of(model(**inputs)), logits)
     assert not edited.states[last].any()
 
 
@@ -142,7 +133,7 @@ def test_states_are_the_models_own_and_add_up(family: str) -> None:
 def test_padding_counts_nowhere(family: str, side: str) -> None:
     model = made(family)
     instrument(model)
-    inputs = inputs_of(model)
+    inputs = families.inputs_of(model)
     real = inputs["attention_mask"].bool()
     if side == "left":
         if "position_ids" not in inspect.signature(model.forward).parameters:
@@ -165,13 +156,13 @@ def test_padding_counts_nowhere(family: str, side: str) -> None:
 @pytest.mark.parametrize("family", [family for family in SOFTMAX if family not in (*OWN_CODE, "diffllama", "albert")])
 def test_a_head_that_is_off_is_its_columns_of_the_output_projection_at_zero(family: str) -> None:
     model = made(family)
-    sites, inputs = instrument(model), inputs_of(model)
+    sites, inputs = instrument(model), families.inputs_of(model)
     site = next((each for each in sites if each.endswith("1.cross")), sites[1])
-    before = output_of(model(**inputs))
+    before = families.output_of(model(**inputs))
     with intervene({site: off(2)}):
-        found = output_of(model(**inputs))
-    zero_head(model, site, 2)
-    torch.testing.assert_close(found, output_of(model(**inputs)), atol=1e-6, rtol=0)
+        found = families.output_of(model(**inputs))
+    families.zero_head(model, site, 2)
+    torch.testing.assert_close(found, families.output_of(model(**inputs)), atol=1e-6, rtol=0)
     assert float((found - before).abs().max()) > 1e-3
 
 
@@ -222,10 +213,12 @@ def test_a_run_is_what_transformers_computes(family: str, tiny: Tiny, tiny_model
             assert [token.id for token in (*read, *run.target_tokens[-1:])] == ids[0].tolist()
     if family in TWO_TOWERS:
         towers = {"encoder": expected.text_model_output, "vision": expected.vision_model_output}
-        maps = {site: weights for stack, own in towers.items() for site, weights in maps_of(own, stack).items()}
+        maps = {
+            site: weights for stack, own in towers.items() for site, weights in families.maps_of(own, stack).items()
+        }
     else:
-        maps = maps_of(expected, model.engine.stack or "")
-        states = expected.hidden_states[-1] if model.card.head == "mask" else output_of(expected)
+        maps = families.maps_of(expected, model.engine.stack or "")
+        states = expected.hidden_states[-1] if model.card.head == "mask" else families.output_of(expected)
         torch.testing.assert_close(run.output, states[0], atol=1e-5, rtol=1e-5)
     assert_same_maps(run.trace, maps)
     assert all(future_weight(call) == 0 for call in run.trace if (call.stack, call.kind) == ("decoder", "self"))

@@ -16,25 +16,15 @@ import torch
 import transformers
 from torch import nn
 
+from tests.viz_core.hub import families
 from tests.viz_core.hub.conftest import deepseek_v4
-from tests.viz_core.hub.families import (
-    PICTURE,
-    SIZES,
-    eager_twin,
-    hooks,
-    implementations,
-    in_memory,
-    inputs_of,
-    maps_of,
-    output_of,
-)
 from viz_core.hub import coverage, instrument, restore
 from viz_core.trace import find_sites, load_trace, record, save_trace, site_of
 from viz_core.view.grouping import group_calls
 from viz_core.view.requests import MapRequest, Part
 
 IDS = torch.tensor([[5, 6, 7]])
-SMALL = {**SIZES, "num_hidden_layers": 1, "vocab_size": 99}
+SMALL = {**families.SIZES, "num_hidden_layers": 1, "vocab_size": 99}
 SITES = ("encoder.0.self",)
 LAYERS = ("decoder.0.self", "decoder.1.self")
 
@@ -48,12 +38,12 @@ def seen(model: Any) -> tuple[str, ...]:
 @pytest.mark.parametrize("family", ["gpt2", "t5"])
 def test_training_and_after_a_step(family: str) -> None:
     """Gradients are those of the eager model, and the maps after a step those of the new weights."""
-    model = in_memory(family).train()
-    inputs, twin = inputs_of(model), eager_twin(model)
+    model = families.in_memory(family).train()
+    inputs, twin = families.inputs_of(model), families.eager_twin(model)
     instrument(model)
     real = inputs["attention_mask"].bool()
     for each in (model, twin):
-        output = output_of(each(**inputs))
+        output = families.output_of(each(**inputs))
         rows = output[real] if output.shape[:2] == real.shape else output
         (rows * torch.randn(rows.shape, generator=torch.Generator().manual_seed(5))).sum().backward()
     gradients = {name: theirs.grad for name, theirs in twin.named_parameters() if theirs.grad is not None}
@@ -64,7 +54,7 @@ def test_training_and_after_a_step(family: str) -> None:
     torch.optim.SGD(model.parameters(), lr=0.02 / largest).step()
     with record() as trace:
         model(**inputs)
-    maps = maps_of(eager_twin(model)(**inputs, output_attentions=True), "decoder")
+    maps = families.maps_of(families.eager_twin(model)(**inputs, output_attentions=True), "decoder")
     for site, weights in maps.items():
         rows = real if weights.shape[2] == real.shape[1] else torch.ones(weights.shape[::2], dtype=torch.bool)
         assert float((trace[site].weights() - weights).abs().amax(dim=(1, 3))[rows].max()) < 1e-6, site
@@ -74,25 +64,25 @@ def test_a_model_put_together_of_two() -> None:
     encoder = transformers.BertModel(transformers.BertConfig(**SMALL))
     reading = transformers.BertConfig(**SMALL, is_decoder=True, add_cross_attention=True)
     model = transformers.EncoderDecoderModel(encoder=encoder, decoder=transformers.BertLMHeadModel(reading)).eval()
-    before = implementations(model)
+    before = families.implementations(model)
     sites = instrument(model)
     with record() as trace:
         model(input_ids=IDS, decoder_input_ids=torch.tensor([[8, 9]]))
     assert trace.sites == sites == ("encoder.0.self", "decoder.0.self", "decoder.0.cross")
     restore(model)
-    assert implementations(model) == before
+    assert families.implementations(model) == before
 
 
 @pytest.mark.parametrize("family", ["llama", "bert", "vit"])
 def test_recording_torchs_calls_too(family: str) -> None:
     """What is instrumented is recorded once; what is not, where it calls torch's kernel, with the same maps."""
-    model = in_memory(family)
-    inputs = inputs_of(model)
+    model = families.in_memory(family)
+    inputs = families.inputs_of(model)
     with record(torch_calls=model) as torch_trace:
-        plain = output_of(model(**inputs))
+        plain = families.output_of(model(**inputs))
     sites = instrument(model)
     with record(torch_calls=model) as trace:
-        assert torch.equal(output_of(model(**inputs)), plain)
+        assert torch.equal(families.output_of(model(**inputs)), plain)
     assert trace.sites == sites
     for ours, theirs in zip(trace, torch_trace, strict=True):
         assert (ours.layer, ours.kind) == (theirs.layer, theirs.kind)
@@ -106,9 +96,9 @@ def test_recording_torchs_calls_too(family: str) -> None:
 def pair() -> Iterator[tuple[Any, Any]]:
     config = transformers.BertConfig(**SMALL)
     models = transformers.BertModel(config), transformers.BertModel(config)
-    before = implementations(models[0])
+    before = families.implementations(models[0])
     yield models
-    assert implementations(models[0]) == before, "what the first found, the last puts back"
+    assert families.implementations(models[0]) == before, "what the first found, the last puts back"
 
 
 @pytest.mark.parametrize("first", [0, 1])
@@ -124,34 +114,34 @@ def test_two_models_of_one_config(first: int, pair: tuple[Any, Any]) -> None:
 
 @pytest.mark.parametrize("whole_first", [False, True])
 def test_a_model_and_its_body(whole_first: bool) -> None:
-    model = in_memory("llama")
-    before = implementations(model)
+    model = families.in_memory("llama")
+    before = families.implementations(model)
     order = [model, model.model] if whole_first else [model.model, model]
     for each in order:
         assert instrument(each) == LAYERS
     restore(order[0])
     assert seen(model) == LAYERS
     restore(order[1])
-    assert implementations(model) == before
+    assert families.implementations(model) == before
     assert all(site_of(module) is None for module in model.modules())
 
 
 @pytest.mark.parametrize("copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))])
 def test_a_copy_is_restored_by_itself(copied: Any) -> None:
-    model = in_memory("bloom")
-    before = implementations(model)
+    model = families.in_memory("bloom")
+    before = families.implementations(model)
     sites = instrument(model)
     other = copied(model)
     restore(model)
     assert (seen(model), seen(other)) == ((), sites)
     restore(other)
-    assert implementations(other) == before
+    assert families.implementations(other) == before
     assert all(site_of(module) is None for module in other.modules())
-    assert hooks(other) == hooks(model) == 0
+    assert families.hooks(other) == families.hooks(model) == 0
 
 
 def test_a_model_within_another() -> None:
-    inner = in_memory("gpt2")
+    inner = families.in_memory("gpt2")
     outer = nn.Sequential(nn.Identity(), nn.ModuleDict({"base": inner}))
     assert instrument(outer) == seen(inner) == LAYERS
     restore(outer)
@@ -175,7 +165,7 @@ def test_keys_that_are_no_tokens_have_names(tmp_path: Path) -> None:
 
 @torch.no_grad()
 def test_keys_before_the_text_are_counted_back_from_it() -> None:
-    model = in_memory("llama")
+    model = families.in_memory("llama")
     cache = transformers.DynamicCache(config=model.config)
     for layer in range(2):
         cache.update(torch.randn(1, 2, 3, 8), torch.randn(1, 2, 3, 8), layer)
@@ -188,8 +178,14 @@ def test_keys_before_the_text_are_counted_back_from_it() -> None:
 
 @torch.no_grad()
 def test_one_softmax_over_two_sequences_names_both() -> None:
-    text = {**SIZES, "vocab_size": 99, "num_key_value_heads": 2, "head_dim": 8, "layer_types": ["full_attention"] * 2}
-    encoder = {"text_config": text, "vision_config": PICTURE, "mm_tokens_per_image": 4}
+    text = {
+        **families.SIZES,
+        "vocab_size": 99,
+        "num_key_value_heads": 2,
+        "head_dim": 8,
+        "layer_types": ["full_attention"] * 2,
+    }
+    encoder = {"text_config": text, "vision_config": families.PICTURE, "mm_tokens_per_image": 4}
     model = transformers.T5Gemma2Model(transformers.T5Gemma2Config(encoder=encoder, decoder=text)).eval()
     instrument(model)
     with record() as trace:
@@ -293,7 +289,7 @@ def test_a_layer_that_ran_unseen_is_named_after_the_recording() -> None:
 
 
 def test_a_deleted_model_is_freed() -> None:
-    model = in_memory("gpt2")
+    model = families.in_memory("gpt2")
     instrument(model)
     gone = weakref.ref(model)
     del model
@@ -313,19 +309,19 @@ def test_a_deleted_model_is_freed() -> None:
 )
 def test_refused_and_left_as_it_was(make: Any, message: str) -> None:
     model = make()
-    before = implementations(model) if isinstance(model, nn.Module) else []
+    before = families.implementations(model) if isinstance(model, nn.Module) else []
     with pytest.raises(ValueError, match=message):
         instrument(model)
     if isinstance(model, nn.Module):
-        assert implementations(model) == before
+        assert families.implementations(model) == before
         with pytest.raises(ValueError, match="restore: expected"):
             restore(model)
 
 
 def test_a_request_for_maps_says_what_to_do_instead() -> None:
-    model = in_memory("t5")
+    model = families.in_memory("t5")
     instrument(model)
     warned = pytest.warns(UserWarning, match="output_attentions gives no maps of an instrumented model")
     with warned as caught:
-        model(**inputs_of(model), output_attentions=True)
+        model(**families.inputs_of(model), output_attentions=True)
     assert len(caught) == 1

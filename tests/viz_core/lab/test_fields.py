@@ -13,15 +13,7 @@ from tests.source_files import ROOT
 from viz_core.hub import load_hub
 from viz_core.hub.runs.sound_input import SoundFeatures
 from viz_core.hub.word_timestamps import TimedWord
-from viz_core.lab.atom_maps import (
-    ReactionError,
-    map_with_neighbours,
-    measure_reaction,
-    read_reaction,
-    reagents_of,
-    runners_up,
-    strongest_atoms,
-)
+from viz_core.lab import atom_maps
 from viz_core.lab.fields.molecules import draw_reaction, name_atoms
 from viz_core.lab.fields.pictures import draw_picture
 from viz_core.lab.fields.sounds import draw_sound
@@ -33,7 +25,7 @@ def draw_molecules() -> Drawing:
     """Water from methanol, without hydrogen."""
     alone = {"product": False, "atoms": [[0, 0, ""], [1, 0, "OH"]], "bonds": [[0, 1, 1]]}
     water = {"product": True, "atoms": [[0, 0, "OH₂"]], "bonds": []}
-    return draw_reaction([alone, water], read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,), {0: "reagent"})
+    return draw_reaction([alone, water], atom_maps.read_reaction("CO>>O"), ("C1", "O2", "O1"), (1,), {0: "reagent"})
 
 
 def draw_pictures() -> Drawing:
@@ -77,7 +69,7 @@ def test_every_token_has_a_place_that_the_browser_gets(draw: Callable[[], Drawin
 
 
 def test_atoms_elements_molecules_and_bonds_are_read() -> None:
-    reaction = read_reaction("c1cc[nH]c1.[13CH3+:2](Cl)C%10=C%10 >> Br[Se]")
+    reaction = atom_maps.read_reaction("c1cc[nH]c1.[13CH3+:2](Cl)C%10=C%10 >> Br[Se]")
     assert reaction.tokens[:4] == ("c", "1", "c", "c")
     assert reaction.elements == ("C", "C", "C", "N", "C", "C", "Cl", "C", "C", "Br", "Se")
     assert reaction.molecules == (0, 0, 0, 0, 0, 1, 1, 1, 1, 2, 2)
@@ -97,52 +89,52 @@ def test_atoms_elements_molecules_and_bonds_are_read() -> None:
     ],
 )
 def test_what_is_no_reaction_is_refused(text: str, why: str) -> None:
-    with pytest.raises(ReactionError, match=why):
-        read_reaction(text)
+    with pytest.raises(atom_maps.ReactionError, match=why):
+        atom_maps.read_reaction(text)
 
 
 def test_the_strongest_atom_is_one_of_the_same_element() -> None:
-    reaction = read_reaction("CO.N>>COF")
+    reaction = atom_maps.read_reaction("CO.N>>COF")
     weights = np.array([[0.1, 0.8, 0.0], [0.5, 0.2, 0.3], [0.9, 0.0, 0.0]])
-    assert strongest_atoms(weights, reaction).tolist() == [0, 1, -1]
+    assert atom_maps.strongest_atoms(weights, reaction).tolist() == [0, 1, -1]
 
 
 def test_a_reagent_is_a_molecule_that_no_product_atom_comes_from() -> None:
-    reaction = read_reaction("CO.N.CC>>COF")
-    assert reagents_of(reaction, [[0], [1], []]) == {1, 2}
-    assert reagents_of(reaction, [[3, 4], [-1], [2]]) == {0}
+    reaction = atom_maps.read_reaction("CO.N.CC>>COF")
+    assert atom_maps.reagents_of(reaction, [[0], [1], []]) == {1, 2}
+    assert atom_maps.reagents_of(reaction, [[3, 4], [-1], [2]]) == {0}
     names = name_atoms(reaction, {role: f"{role} {{atom}}" for role in ("reactant", "reagent", "product")}, {1})
     assert names[1:4] == ["reactant O2", "reagent N3", "reactant C4"]
     assert names[5:] == ["product C1", "product O2", "product F3"]
 
 
 def test_an_atom_is_unclear_if_its_runner_up_has_half_the_weight() -> None:
-    reaction = read_reaction("CCO.N>>CCO")
+    reaction = atom_maps.read_reaction("CCO.N>>CCO")
     weights = np.array([[0.4, 0.2, 0.9, 0.0], [0.1, 0.3, 0.0, 0.9], [0.0, 0.0, 0.5, 0.5]])
-    assert runners_up(weights, reaction).tolist() == [1, -1, -1]
-    assert runners_up(weights, reaction, share=0.3).tolist() == [1, 0, -1]
-    assert runners_up(np.ones((1, 1)), read_reaction("C>>C")).tolist() == [-1]
+    assert atom_maps.runners_up(weights, reaction).tolist() == [1, -1, -1]
+    assert atom_maps.runners_up(weights, reaction, share=0.3).tolist() == [1, 0, -1]
+    assert atom_maps.runners_up(np.ones((1, 1)), atom_maps.read_reaction("C>>C")).tolist() == [-1]
 
 
 def test_neighbours_of_a_mapped_pair_count_more() -> None:
     """C-N and two carbons: alone, the second carbon would win by a little; beside the mapped N the first does."""
-    reaction = read_reaction("CN.C>>CN")
+    reaction = atom_maps.read_reaction("CN.C>>CN")
     forward = np.array([[0.20, 0.0, 0.25], [0.0, 0.9, 0.0]])
     backward = np.zeros((2, 3))
-    assert strongest_atoms(forward, reaction).tolist() == [2, 1]
-    assert map_with_neighbours(forward, backward, reaction).tolist() == [0, 1]
-    assert map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [2, 1]
+    assert atom_maps.strongest_atoms(forward, reaction).tolist() == [2, 1]
+    assert atom_maps.map_with_neighbours(forward, backward, reaction).tolist() == [0, 1]
+    assert atom_maps.map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [2, 1]
     # the other direction is added, and no reactant atom is given twice
     backward[0] = [0.2, 0.0, 0.0]
-    assert map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [0, 1]
-    twice = read_reaction("C>>CC")
-    assert sorted(map_with_neighbours(np.array([[0.9], [0.5]]), np.zeros((2, 1)), twice).tolist()) == [-1, 0]
+    assert atom_maps.map_with_neighbours(forward, backward, reaction, factor=1.0).tolist() == [0, 1]
+    twice = atom_maps.read_reaction("C>>CC")
+    assert sorted(atom_maps.map_with_neighbours(np.array([[0.9], [0.5]]), np.zeros((2, 1)), twice).tolist()) == [-1, 0]
 
 
 def test_no_head_attends_to_a_masked_atom() -> None:
     model, smiles = load_hub("rxnmapper", device="cpu"), "CCO.CC(=O)Cl>>CCOC(C)=O"
-    forward, _ = measure_reaction(model, smiles)
-    masked, back = measure_reaction(model, smiles, masked=(2, 4))
+    forward, _ = atom_maps.measure_reaction(model, smiles)
+    masked, back = atom_maps.measure_reaction(model, smiles, masked=(2, 4))
     assert (forward[..., [2, 4]] > 0).all()
     assert (masked[..., [2, 4]] == 0).all()
     assert (masked[..., [0, 1, 3, 5, 6]] > 0).all()

@@ -11,6 +11,7 @@ from torch import Tensor, nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from viz_core.attention import AdditiveAttention, DotProductAttention, MultiHeadAttention
+from viz_core.lessons import multi_head
 from viz_core.lessons.architectures import (
     ARCHITECTURES,
     Convolution,
@@ -23,15 +24,6 @@ from viz_core.lessons.architectures import (
 )
 from viz_core.lessons.bahdanau import decoder_steps, weights_by_formula
 from viz_core.lessons.heads import uniform_masses
-from viz_core.lessons.multi_head import (
-    is_separator,
-    mean_ranges,
-    multi_head_cost,
-    multi_head_steps,
-    residuals,
-    uniform_range,
-    walk_residual,
-)
 from viz_core.lessons.vision_transformer import patchify, unpatchify
 from viz_core.models import PatchEmbedding, TransformerEncoderBlock, ViT
 from viz_core.pretrained import Translator, build_translation_model
@@ -81,14 +73,14 @@ def test_what_is_measured_is_what_is_counted(words: list[str], causal: bool) -> 
 @given(st.integers(1, 6), st.integers(1, 5), st.integers(1, 9), st.integers(1, 3), st.booleans())
 def test_steps_layer_and_torch_agree_for_any_size(heads: int, width: int, n: int, batch: int, bias: bool) -> None:
     layer, X = MultiHeadAttention(heads * width, heads, bias=bias), torch.randn(batch, n, heads * width)
-    steps = multi_head_steps(layer, X)
-    assert max(*residuals(layer, steps), walk_residual(layer, steps)) < 1e-6
+    steps = multi_head.multi_head_steps(layer, X)
+    assert max(*multi_head.residuals(layer, steps), multi_head.walk_residual(layer, steps)) < 1e-6
 
 
 def test_the_book_s_shapes_and_every_entry_by_loop() -> None:
     """The book: 100 hidden units, 5 heads, 2 sequences of 4 tokens."""
     layer, X = MultiHeadAttention(100, 5), torch.randn(2, 4, 100)
-    steps = multi_head_steps(layer, X)
+    steps = multi_head.multi_head_steps(layer, X)
     assert {name: tuple(tensor.shape) for name, tensor in steps.tensors().items()} == {
         **dict.fromkeys(("input", "queries", "keys", "values", "concatenated", "output"), (2, 4, 100)),
         **dict.fromkeys(("split_queries", "split_keys", "split_values", "attended"), (2, 5, 4, 20)),
@@ -123,7 +115,7 @@ def test_shapes_are_the_book_s(layer: nn.Module, inputs: list[tuple[int, ...]], 
 
 def test_by_hand() -> None:
     """d = 64, n = 10: 4 d^2 = 16,384, 4 n d^2 = 163,840, 2 n^2 d = 12,800, h n^2 = 800."""
-    cost = multi_head_cost(10, 64, 8)
+    cost = multi_head.multi_head_cost(10, 64, 8)
     assert (cost.parameters, cost.projections, cost.products, cost.weights) == (16_384, 163_840, 12_800, 800)
     assert cost.multiplications == 176_640
 
@@ -132,11 +124,11 @@ def test_ranges_without_separators_leave_them_out_as_queries_and_as_keys() -> No
     """Half of every row on the full stop: with it the head looks far, among words alone at itself."""
     weights = torch.eye(4) / 2
     weights[:, 3] += 0.5
-    assert float(mean_ranges(weights[None])[0]) == pytest.approx((1.5 + 1 + 0.5) / 4)
-    assert float(mean_ranges(weights[None], [0, 1, 2])[0]) == 0
-    assert uniform_range([0, 1, 3]) == pytest.approx((1 + 3 + 2) * 2 / 9)
+    assert float(multi_head.mean_ranges(weights[None])[0]) == pytest.approx((1.5 + 1 + 0.5) / 4)
+    assert float(multi_head.mean_ranges(weights[None], [0, 1, 2])[0]) == 0
+    assert multi_head.uniform_range([0, 1, 3]) == pytest.approx((1 + 3 + 2) * 2 / 9)
     tokens = ["The", "children", "'", "s", "<eos>", ".", "9"]
-    assert [token for token in tokens if is_separator(token)] == ["'", "<eos>", "."]
+    assert [token for token in tokens if multi_head.is_separator(token)] == ["'", "<eos>", "."]
 
 
 def restricted_by_loop(layer: RestrictedSelfAttention, X: Tensor) -> Tensor:

@@ -11,31 +11,11 @@ from hypothesis import strategies as st
 from torch import Generator, Tensor
 
 from viz_core.attention import MultiHeadAttention
+from viz_core.lessons import linear_attention
 from viz_core.lessons.learning import head_measures, shot_weights
-from viz_core.lessons.linear_attention import (
-    RECALL_RULES,
-    RULES,
-    RecallLayer,
-    RecallPlan,
-    RecallRule,
-    RecallRun,
-    RuleName,
-    all_forms,
-    draw_sequences,
-    draw_stream,
-    head_cost,
-)
 from viz_core.lessons.scoring_functions.score_contest import last_layer_input, word_scores
+from viz_core.lessons.transformer import decoding
 from viz_core.lessons.transformer import layers as claims
-from viz_core.lessons.transformer.decoding import (
-    BEAM,
-    SAMPLE_ID,
-    BeamTree,
-    beam_tree,
-    sample,
-    split_of_the_logits,
-    through_the_layers,
-)
 from viz_core.maps.fingerprints import row_sum_error
 from viz_core.pretrained import Translation, Translator, load
 from viz_core.pretrained.samples import held_out
@@ -61,7 +41,7 @@ def test_scores_of_words_are_those_of_the_last_layer(translator: Translator, tra
 
 
 def test_a_rival_is_the_most_likely_other_token(translator: Translator, translation: Translation) -> None:
-    found = split_of_the_logits(translator, translation)
+    found = decoding.split_of_the_logits(translator, translation)
     source, target, lengths = translator.teacher_forced(translation.source_ids, translation.target_ids)
     logits = translator.model(source, target, lengths)[0]
     logits[:, [translator.special.pad, translator.special.bos]] = -torch.inf
@@ -115,7 +95,7 @@ def test_a_model_that_looks_ahead_is_noticed(translator: Translator, monkeypatch
 SENTENCES = ("Go.", "She reads a book.", "Where is the cat?")
 
 
-def way(tree: BeamTree, name: str) -> list[str]:
+def way(tree: decoding.BeamTree, name: str) -> list[str]:
     """The tokens along a result, each the child of the one before."""
     found, parent = [], 0
     for i, step in enumerate(tree.steps):
@@ -131,8 +111,8 @@ def way(tree: BeamTree, name: str) -> list[str]:
 
 @pytest.mark.parametrize("text", SENTENCES)
 def test_the_ways_are_the_results(translator: Translator, text: str) -> None:
-    tree = beam_tree(translator, translator.translate(text))
-    beam, greedy = (translator.translate(text, beam=width) for width in (BEAM, 1))
+    tree = decoding.beam_tree(translator, translator.translate(text))
+    beam, greedy = (translator.translate(text, beam=width) for width in (decoding.BEAM, 1))
     assert tree.beam[:2] == (beam.text, beam.target_ids)
     assert way(tree, "on_beam") == list(beam.target_tokens)
     held = tree.greedy_steps
@@ -140,14 +120,14 @@ def test_the_ways_are_the_results(translator: Translator, text: str) -> None:
     assert tree.beam.score == pytest.approx(beam.log_probability / ((5 + len(beam.target_ids)) / 6))
     for step in tree.steps:
         assert [node.in_beam for node in step] == sorted((node.in_beam for node in step), reverse=True)
-        assert sum(node.in_beam for node in step) <= BEAM
+        assert sum(node.in_beam for node in step) <= decoding.BEAM
 
 
 def test_beam_search_finds_for_the_sample_what_greedy_search_misses() -> None:
     """The shortest held-out sentence that the beam alone translates as a reference does: computed again."""
     translator = load("transformer-en-fr")
-    tree = beam_tree(translator, translator.translate(sample()))
-    references = next(each.references for each in held_out() if each.id == SAMPLE_ID)
+    tree = decoding.beam_tree(translator, translator.translate(decoding.sample()))
+    references = next(each.references for each in held_out() if each.id == decoding.SAMPLE_ID)
     assert tree.beam.ids != tree.greedy.ids
     assert tree.beam.text in references
     assert tree.greedy.text not in references
@@ -165,7 +145,7 @@ def test_the_lens_ends_with_the_models_own_logits(translator: Translator) -> Non
     """Through the decoder's last norm, which a hook makes felt: it is none where each block norms its output."""
     made = translator.translate("He is calm.")
     handle = translator.model.decoder.norm.register_forward_hook(lambda _module, _inputs, output: 2 * output)
-    assert through_the_layers(translator, made).residual < 1e-4
+    assert decoding.through_the_layers(translator, made).residual < 1e-4
     handle.remove()
 
 
@@ -204,7 +184,7 @@ def generator(seed: int = 0) -> Generator:
 @pytest.mark.parametrize("held_out", [False, True])
 @pytest.mark.parametrize("writes", [1, 2])
 def test_sequences_ask_for_every_key_and_want_its_last_value(writes: int, held_out: bool) -> None:
-    drawn = draw_sequences(generator(), 40, 6, writes, held_out)
+    drawn = linear_attention.draw_sequences(generator(), 40, 6, writes, held_out)
     for keys, values, queried, answers in zip(*(each.tolist() for each in drawn), strict=True):
         assert len(set(queried)) == 6
         assert [dict(zip(keys, values, strict=True))[key] for key in queried] == answers
@@ -213,10 +193,10 @@ def test_sequences_ask_for_every_key_and_want_its_last_value(writes: int, held_o
     assert 0 <= drawn.values.min() <= drawn.values.max() < 16
 
 
-@pytest.mark.parametrize("rule", RECALL_RULES)
-def test_a_layer_is_its_formula(rule: RecallRule) -> None:
-    layer = RecallLayer(rule, 4, generator()).double()
-    keys, values, queried, _ = draw_sequences(generator(1), 2, 3, 2, held_out=False)
+@pytest.mark.parametrize("rule", linear_attention.RECALL_RULES)
+def test_a_layer_is_its_formula(rule: linear_attention.RecallRule) -> None:
+    layer = linear_attention.RecallLayer(rule, 4, generator()).double()
+    keys, values, queried, _ = linear_attention.draw_sequences(generator(1), 2, 3, 2, held_out=False)
     k, q, v = torch.nn.functional.normalize(layer.keys, dim=-1), queried[0], layer.values[values[0]]
     if rule == "softmax":
         scores = layer.log_scale.exp() * k[q] @ k[keys[0]].T + layer.log_slope.exp() * torch.arange(6)
@@ -231,8 +211,8 @@ def test_a_layer_is_its_formula(rule: RecallRule) -> None:
 
 
 def test_a_run_depends_on_its_plan_alone_and_can_be_interrupted_between_updates() -> None:
-    plan = RecallPlan(steps=2, seed=2)
-    whole, parts, first = RecallRun(plan), RecallRun(plan), list[float]()
+    plan = linear_attention.RecallPlan(steps=2, seed=2)
+    whole, parts, first = linear_attention.RecallRun(plan), linear_attention.RecallRun(plan), list[float]()
 
     def check() -> None:
         if parts.step == 1:
@@ -248,14 +228,14 @@ def test_a_run_depends_on_its_plan_alone_and_can_be_interrupted_between_updates(
     assert whole.optimizer.param_groups[0]["lr"] == rate / 2  # it falls to 0
     assert list(whole.tests) == list(parts.tests) == [0, 1, 2]
     torch.testing.assert_close(whole.tests[2], parts.tests[2], rtol=0, atol=0)
-    assert next(RecallRun(RecallPlan(steps=1, seed=3)).advance()) != first[0]
+    assert next(linear_attention.RecallRun(linear_attention.RecallPlan(steps=1, seed=3)).advance()) != first[0]
 
 
 @settings(max_examples=25)
-@given(seed=st.integers(0, 999), rule=st.sampled_from(RULES), decay=st.floats(0.5, 1.0))
-def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: float) -> None:
-    stream = draw_stream(seed)
-    forms = all_forms(stream.operator(rule, decay), stream.values)
+@given(seed=st.integers(0, 999), rule=st.sampled_from(linear_attention.RULES), decay=st.floats(0.5, 1.0))
+def test_every_form_of_every_stream_agrees(seed: int, rule: linear_attention.RuleName, decay: float) -> None:
+    stream = linear_attention.draw_stream(seed)
+    forms = linear_attention.all_forms(stream.operator(rule, decay), stream.values)
     assert max(forms.map_error, forms.chunk_error) < 1e-12
     assert forms.later_weight == 0
     assert all(stream.last_written(letter, t) is not None for t, letter in enumerate(stream.wanted))
@@ -263,5 +243,5 @@ def test_every_form_of_every_stream_agrees(seed: int, rule: RuleName, decay: flo
 
 def test_costs_by_hand() -> None:
     """Three tokens of width 2: queries meet 1, 2 and 3 keys, 6 in all, each with two products of 2."""
-    cost = head_cost(3, 2)
+    cost = linear_attention.head_cost(3, 2)
     assert cost == (24, 24, 12, 4)

@@ -33,29 +33,22 @@ from viz_core.lessons.queries_keys_values import (
     soft_lookup,
     two_keys,
 )
-from viz_core.lessons.scoring_functions.mask_variants import (
-    MASK_VARIANTS,
-    MaskRun,
-    run_all,
-    run_variant,
-    weight_gradient,
-    weight_gradient_by_formula,
-)
+from viz_core.lessons.scoring_functions import mask_variants
 from viz_core.lessons.scoring_functions.scaling import gaussian_scores, gaussian_terms, sharpness
 from viz_core.lessons.scoring_functions.score_contest import book_example_error, contest, the_books
 
-VARIANTS = {variant.name: variant for variant in MASK_VARIANTS}
+VARIANTS = {variant.name: variant for variant in mask_variants.MASK_VARIANTS}
 ROW = torch.tensor([0.0, 1.0, 7.0, -3.0])
 HALF = ("book-float16",) * (torch.__version__ < "2.15")  # torch refuses numbers past its range from then on
 
 
-def run(name: str, length: int, scores: torch.Tensor = ROW) -> MaskRun:
-    return run_variant(VARIANTS[name], scores, length)
+def run(name: str, length: int, scores: torch.Tensor = ROW) -> mask_variants.MaskRun:
+    return mask_variants.run_variant(VARIANTS[name], scores, length)
 
 
 def test_every_variant_at_every_length() -> None:
-    runs = run_all(ROW)
-    assert list(runs) == [variant.name for variant in MASK_VARIANTS]
+    runs = mask_variants.run_all(ROW)
+    assert list(runs) == [variant.name for variant in mask_variants.MASK_VARIANTS]
     assert all([r.length for r in row] == [0, 1, 2, 3, 4] for row in runs.values())
     verdicts = {name: [r.verdict for r in row] for name, row in runs.items()}
     assert verdicts == {
@@ -91,10 +84,10 @@ def test_formula_and_differentiation_agree(queries: int, keys: int, key: int, le
     key, length = key % keys, min(length, keys)
     scores, lengths = 3 * torch.randn(2, queries, keys), torch.tensor([length, keys])
     before = scores.clone()
-    gradient = weight_gradient(scores, lengths, key)
+    gradient = mask_variants.weight_gradient(scores, lengths, key)
     assert torch.equal(scores, before)
     torch.testing.assert_close(
-        gradient, weight_gradient_by_formula(masked_softmax(scores, lengths), key), atol=1e-6, rtol=0
+        gradient, mask_variants.weight_gradient_by_formula(masked_softmax(scores, lengths), key), atol=1e-6, rtol=0
     )
     torch.testing.assert_close(gradient.sum(dim=-1), torch.zeros(2, queries), atol=1e-6, rtol=0)
     assert torch.equal(gradient[0, :, length:], torch.zeros(queries, keys - length))

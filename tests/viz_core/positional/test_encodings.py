@@ -13,18 +13,7 @@ from transformers.models.llama.modeling_llama import LlamaRotaryEmbedding, apply
 from transformers.models.t5.configuration_t5 import T5Config
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from viz_core.positional import (
-    PositionalEncoding,
-    RelativePositionEmbedding2d,
-    T5RelativeBias,
-    alibi_slopes,
-    apply_rotary,
-    relative_projection,
-    relative_to_absolute,
-    relative_to_absolute_steps,
-    sinusoidal_table,
-    t5_relative_position_bucket,
-)
+from viz_core import positional
 
 
 def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
@@ -38,27 +27,27 @@ def entry(i: int, c: int, d: int, base: float = 10000.0) -> float:
 def test_every_entry_follows_the_formula_for_any_width(n: int, d: int, base: float) -> None:
     expected = torch.tensor([[entry(i, c, d, base) for c in range(d)] for i in range(n)], dtype=torch.float64)
     torch.testing.assert_close(
-        sinusoidal_table(n, d, base, dtype=torch.float64), expected.reshape(n, d), atol=1e-13, rtol=0
+        positional.sinusoidal_table(n, d, base, dtype=torch.float64), expected.reshape(n, d), atol=1e-13, rtol=0
     )
 
 
 def test_far_positions_are_as_exact_as_near_ones() -> None:
-    row, exact = sinusoidal_table(100_001, 8)[-1], torch.tensor([entry(100_000, c, 8) for c in range(8)])
+    row, exact = positional.sinusoidal_table(100_001, 8)[-1], torch.tensor([entry(100_000, c, 8) for c in range(8)])
     torch.testing.assert_close(row, exact, atol=1e-7, rtol=0)
 
 
 @pytest.mark.parametrize("d", [1, 7, 8])
 def test_encoding_adds_the_rows_from_its_offset(d: int) -> None:
-    encoding = PositionalEncoding(d, max_len=10)
+    encoding = positional.PositionalEncoding(d, max_len=10)
     X = torch.arange(2 * 3 * d, dtype=torch.float32).reshape(2, 3, d)
-    P = sinusoidal_table(10, d)
+    P = positional.sinusoidal_table(10, d)
     assert torch.equal(encoding(X), X + P[:3])
     assert torch.equal(encoding(X, offset=7), X + P[7:])
     assert encoding(X.half()).dtype == torch.float16
 
 
 def test_dropout_acts_on_the_sum_and_only_in_training() -> None:
-    encoding, X = PositionalEncoding(50, dropout=0.5, max_len=20), torch.ones(1, 20, 50)
+    encoding, X = positional.PositionalEncoding(50, dropout=0.5, max_len=20), torch.ones(1, 20, 50)
     total, dropped = X + encoding.P, encoding(X)
     assert 0.4 < (dropped != 0).float().mean() < 0.6
     torch.testing.assert_close(dropped[dropped != 0], 2 * total[dropped != 0])
@@ -82,7 +71,7 @@ def row(position: float, d: int) -> Tensor:
 @settings(max_examples=40)
 @given(offset=offsets, position=st.floats(-1000, 1000), d=even_widths)
 def test_moves_positions_between_the_whole_ones_too(offset: float, position: float, d: int) -> None:
-    close(relative_projection(offset, d) @ row(position, d), row(position + offset, d), atol=1e-10)
+    close(positional.relative_projection(offset, d) @ row(position, d), row(position + offset, d), atol=1e-10)
 
 
 rotary_widths = st.integers(1, 6).map(lambda pairs: 2 * pairs)
@@ -121,7 +110,7 @@ def test_by_complex_numbers(heads, positions, d, base, interleaved, seed):
     where = torch.tensor(positions, dtype=torch.float64)
     x = randn(2, heads, len(positions), d, seed=seed)
     expected = by_complex_numbers(x, where, base, interleaved)
-    torch.testing.assert_close(apply_rotary(x, where, base, interleaved), expected, atol=1e-11, rtol=0)
+    torch.testing.assert_close(positional.apply_rotary(x, where, base, interleaved), expected, atol=1e-11, rtol=0)
 
 
 @pytest.mark.parametrize("theta", [10000.0, 500000.0])
@@ -133,13 +122,15 @@ def test_half_split_is_llama(theta: float) -> None:
     positions = torch.stack([torch.arange(10), torch.arange(50, 60)])
     theirs = apply_rotary_pos_emb(q, k, *LlamaRotaryEmbedding(config)(q, positions))
     for x, expected in zip((q, k), theirs, strict=True):
-        torch.testing.assert_close(apply_rotary(x, positions, theta, interleaved=False), expected, atol=2e-5, rtol=0)
+        torch.testing.assert_close(
+            positional.apply_rotary(x, positions, theta, interleaved=False), expected, atol=2e-5, rtol=0
+        )
 
 
 @pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float32])
 def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
     x, positions = randn(1, 2, 3, 8).to(dtype), torch.tensor([0, 2049, 100_000])
-    out = apply_rotary(x, positions)
+    out = positional.apply_rotary(x, positions)
     assert out.dtype == dtype
     exact = by_complex_numbers(x.double(), positions, 10000.0, interleaved=True)
     eps = torch.finfo(dtype).eps
@@ -147,7 +138,7 @@ def test_rounded_once_in_the_type_of_x_even_far_out(dtype: torch.dtype) -> None:
 
 
 def test_steps_by_hand() -> None:
-    steps = relative_to_absolute_steps(torch.tensor([[1.0, 2, 3], [4, 5, 6]]))
+    steps = positional.relative_to_absolute_steps(torch.tensor([[1.0, 2, 3], [4, 5, 6]]))
     assert steps.padded.tolist() == [[1, 2, 3, 0], [4, 5, 6, 0]]
     assert steps.flattened.tolist() == [1, 2, 3, 0, 4, 5, 6, 0]
     assert steps.extended.tolist() == [1, 2, 3, 0, 4, 5, 6, 0, 0]
@@ -161,7 +152,7 @@ def test_steps_by_hand() -> None:
 def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
     scores = torch.randn(batch, heads, n, 2 * n - 1, generator=torch.Generator().manual_seed(seed))
     before = scores.clone()
-    absolute = relative_to_absolute(scores)
+    absolute = positional.relative_to_absolute(scores)
     assert absolute.shape == (batch, heads, n, n)
     for i in range(n):
         for j in range(n):
@@ -180,7 +171,7 @@ def test_skew_by_loops(batch: int, heads: int, n: int, seed: int) -> None:
 )
 def test_scores_by_loops(height: int, width: int, d: int, heads: int, own_tables: bool, seed: int) -> None:
     torch.manual_seed(seed)
-    embedding = RelativePositionEmbedding2d(height, width, d, heads if own_tables else None).double()
+    embedding = positional.RelativePositionEmbedding2d(height, width, d, heads if own_tables else None).double()
     tokens = height * width
     q = torch.randn(2, heads, tokens, d, dtype=torch.float64)
     expected = torch.empty(2, heads, tokens, tokens, dtype=torch.float64)
@@ -196,15 +187,15 @@ def test_scores_by_loops(height: int, width: int, d: int, heads: int, own_tables
 
 
 def test_published_slopes() -> None:
-    assert alibi_slopes(8).tolist() == [2.0**-i for i in range(1, 9)]
-    assert alibi_slopes(16).tolist() == pytest.approx([2 ** (-i / 2) for i in range(1, 17)], rel=1e-15)
-    assert alibi_slopes(1).tolist() == [2.0**-8]
+    assert positional.alibi_slopes(8).tolist() == [2.0**-i for i in range(1, 9)]
+    assert positional.alibi_slopes(16).tolist() == pytest.approx([2 ** (-i / 2) for i in range(1, 17)], rel=1e-15)
+    assert positional.alibi_slopes(1).tolist() == [2.0**-8]
 
 
 @pytest.mark.parametrize("num_heads", [1, 2, 3, 5, 7, 8, 12, 20, 25, 32, 71, 112])
 def test_slopes_are_those_of_bloom(num_heads: int) -> None:
     theirs = build_alibi_tensor(torch.ones(1, 2), num_heads, torch.float32)[:, 0, 1]
-    torch.testing.assert_close(alibi_slopes(num_heads).float(), theirs, rtol=1e-5, atol=0)
+    torch.testing.assert_close(positional.alibi_slopes(num_heads).float(), theirs, rtol=1e-5, atol=0)
 
 
 @pytest.mark.parametrize("bidirectional", [True, False])
@@ -214,9 +205,12 @@ def test_slopes_are_those_of_bloom(num_heads: int) -> None:
 def test_buckets_are_those_of_transformers(bidirectional: bool, num_buckets: int, max_distance: int) -> None:
     offsets = torch.cat([torch.arange(-400, 401), torch.tensor([-(10**6), 10**6])])
     theirs = T5Attention._relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
-    ours = t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
+    ours = positional.t5_relative_position_bucket(offsets, bidirectional, num_buckets, max_distance)
     assert torch.equal(ours, theirs)
-    assert t5_relative_position_bucket(offsets.int(), bidirectional, num_buckets, max_distance).dtype == torch.int64
+    assert (
+        positional.t5_relative_position_bucket(offsets.int(), bidirectional, num_buckets, max_distance).dtype
+        == torch.int64
+    )
     assert ours.min() >= 0
     assert ours.max() < num_buckets
 
@@ -225,7 +219,7 @@ def test_buckets_are_those_of_transformers(bidirectional: bool, num_buckets: int
 def test_bias_is_that_of_transformers_with_the_same_weights(bidirectional: bool) -> None:
     config = T5Config(d_model=16, d_kv=4, num_heads=4, num_layers=1, d_ff=8, vocab_size=8, is_decoder=not bidirectional)
     theirs = T5Attention(config, has_relative_attention_bias=True)
-    ours = T5RelativeBias(4, bidirectional=bidirectional)
+    ours = positional.T5RelativeBias(4, bidirectional=bidirectional)
     trained = {n: t for n, t in theirs.state_dict().items() if n.startswith("relative_attention_bias")}
     ours.load_state_dict(trained, strict=True)
     assert torch.equal(ours(150, 150), theirs.compute_bias(150, 150))

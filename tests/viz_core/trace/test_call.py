@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from tests.viz_core.trace.attention_cases import CASES, recorded
+from viz_core import trace as tracing
 from viz_core.attention import AdditiveAttention
 from viz_core.maps.contributions import contribution_norms, contribution_sum, value_lengths
 from viz_core.maps.fingerprints import measure_layer
@@ -23,25 +24,6 @@ from viz_core.models import (
     TransformerDecoder,
     TransformerEncoder,
     ViT,
-)
-from viz_core.trace import (
-    AttentionCall,
-    attend,
-    find_sites,
-    gate,
-    head_outputs,
-    intervene,
-    knock_out,
-    load_trace,
-    mean,
-    mean_outputs,
-    name_sites,
-    off,
-    patch,
-    record,
-    record_weights,
-    save_trace,
-    site_of,
 )
 from viz_core.trace import source as recorded_module
 
@@ -75,8 +57,8 @@ def test_overview_is_torchs_adaptive_max_pooling(case: str) -> None:
 
 def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     """With a budget of 100 rows no block of scores holds more of them."""
-    with record() as trace:
-        attend(torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4))
+    with tracing.record() as trace:
+        tracing.attend(torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4), torch.randn(1, 2, 1000, 4))
     monkeypatch.setattr(recorded_module, "_BLOCK_SCORES", 100 * 2 * 1000)
     sizes, softmax = list[int](), torch.softmax
     monkeypatch.setattr(torch, "softmax", lambda x, **options: sizes.append(x.numel()) or softmax(x, **options))
@@ -88,15 +70,15 @@ def test_a_map_is_never_built_whole(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def small() -> AttentionCall:
+def small() -> tracing.AttentionCall:
     q, k = torch.randn(2, 3, 5, 4), torch.randn(2, 3, 6, 4)
-    with record() as trace:
-        attend(q, k, k)
+    with tracing.record() as trace:
+        tracing.attend(q, k, k)
     return trace["attention.0"]
 
 
 @pytest.mark.parametrize("number", [int, np.int64, np.uint8, torch.tensor], ids=["int", "int64", "uint8", "tensor"])
-def test_a_number_drops_its_axis_and_slices_and_ranges_keep_it(small: AttentionCall, number: type) -> None:
+def test_a_number_drops_its_axis_and_slices_and_ranges_keep_it(small: tracing.AttentionCall, number: type) -> None:
     whole = small.weights()
     assert torch.equal(small.weights(head=number(1)), whole[:, 1])
     assert torch.equal(small.weights(queries=number(2)), whole[:, :, 2])
@@ -118,7 +100,7 @@ def test_a_number_drops_its_axis_and_slices_and_ranges_keep_it(small: AttentionC
     ],
 )
 @pytest.mark.usefixtures("shapes_unchecked")
-def test_wrong_indices_are_refused(small: AttentionCall, indices: dict[str, object], message: str) -> None:
+def test_wrong_indices_are_refused(small: tracing.AttentionCall, indices: dict[str, object], message: str) -> None:
     with pytest.raises(IndexError, match=message):
         small.weights(**indices)
     with pytest.raises(ValueError, match="size: expected at least 1, got 0"):
@@ -129,9 +111,9 @@ def test_masked_keys_are_distinguished_from_weights_near_0() -> None:
     queries = torch.full((2, 1, 3, 2), 20.0)
     keys = torch.tensor([20.0, -20.0, 20.0])[:, None].expand(2, 1, 3, 2)
     mask = torch.tensor([[True, True, True], [True, True, False]])[:, None, None]
-    with record() as trace, intervene({"attention.0": knock_out(0, query=2, key=0)}):
-        attend(queries, keys, keys, mask=mask, causal=True, site=None)
-        record_weights(torch.rand(1, 1, 2, 2))
+    with tracing.record() as trace, tracing.intervene({"attention.0": tracing.knock_out(0, query=2, key=0)}):
+        tracing.attend(queries, keys, keys, mask=mask, causal=True, site=None)
+        tracing.record_weights(torch.rand(1, 1, 2, 2))
     call = trace["attention.0"]
     allowed = torch.tensor([[1, 0, 0], [1, 1, 0], [0, 1, 1]]).bool()
     assert torch.equal(call.chosen[:, 0], allowed & mask[:, 0])
@@ -142,7 +124,7 @@ def test_masked_keys_are_distinguished_from_weights_near_0() -> None:
 
 
 def sites_by_path(model: nn.Module) -> dict[str, str]:
-    return {path: site for path, module in model.named_modules() if (site := site_of(module)) is not None}
+    return {path: site for path, module in model.named_modules() if (site := tracing.site_of(module)) is not None}
 
 
 @pytest.fixture
@@ -172,22 +154,22 @@ def test_a_model_tells_its_layers_where_they_stand(transformer: EncoderDecoder) 
     assert sites_by_path(copy.deepcopy(transformer)) == PLACES
     for module in transformer.modules():
         vars(module).pop("attention_site", None)
-    assert name_sites(transformer) == tuple(PLACES.values())
+    assert tracing.name_sites(transformer) == tuple(PLACES.values())
 
 
 def test_sites_of_torchs_own_layers_are_found_without_a_word_to_them() -> None:
     model = nn.Transformer(8, 2, 1, 1, 8, batch_first=True)
     places = {module: path for path, module in model.named_modules()}
-    assert {places[layer]: site for layer, site in find_sites(model).items()} == {
+    assert {places[layer]: site for layer, site in tracing.find_sites(model).items()} == {
         "encoder.layers.0.self_attn": "encoder.0.self",
         "decoder.layers.0.self_attn": "decoder.0.self",
         "decoder.layers.0.multihead_attn": "decoder.0.cross",
     }
     assert sites_by_path(model) == {}
     as_torchvision_names_them = nn.ModuleDict({"encoder_layer_7": nn.ModuleDict({"x": nn.MultiheadAttention(8, 2)})})
-    assert list(find_sites(as_torchvision_names_them).values()) == ["encoder.7.self"]
+    assert list(tracing.find_sites(as_torchvision_names_them).values()) == ["encoder.7.self"]
     Decoder = type("Decoder", (nn.Sequential,), {})  # as in x-transformers: no path says so
-    assert list(find_sites(nn.ModuleDict({"attn_layers": Decoder(nn.MultiheadAttention(8, 2))})).values()) == [
+    assert list(tracing.find_sites(nn.ModuleDict({"attn_layers": Decoder(nn.MultiheadAttention(8, 2))})).values()) == [
         "decoder.0.self"
     ]
 
@@ -219,8 +201,8 @@ def batch_of(n: int, side: str, *, additive: bool = False, causal: bool = False)
 
 
 def attended(inputs: Any, site: str = SITE, edits: dict[str, Any] | None = None, **options: Any) -> Any:
-    with intervene(edits or {}), record(values=True) as trace:
-        output = attend(*inputs, site=site, **options)
+    with tracing.intervene(edits or {}), tracing.record(values=True) as trace:
+        output = tracing.attend(*inputs, site=site, **options)
     return output, trace[site]
 
 
@@ -233,8 +215,8 @@ def test_measures_of_a_padded_text_are_those_of_the_text_alone(
 ) -> None:
     n, on_itself = 5, site == SITE
     inputs, options = batch_of(n, side, additive=additive, causal=causal)
-    with record(token_mask={"decoder": options_tokens(n, side)} if not on_itself else None) as trace:
-        attend(*inputs, site=site, **options)
+    with tracing.record(token_mask={"decoder": options_tokens(n, side)} if not on_itself else None) as trace:
+        tracing.attend(*inputs, site=site, **options)
     if not on_itself and side == "left" and causal:
         return
     alone = attended(text_of(n), site, causal=causal)[1]
@@ -266,42 +248,45 @@ def test_a_patch_from_a_padded_batch_is_that_from_each_text_alone(side: str, wha
     other = "right" if side == "left" else "left"
     target, masks = batch_of(n, other)
     shifted = [tensor.roll(1, dims=1) for tensor in target]
-    output, _ = attended(shifted, edits={SITE: patch(1, source, what)}, **masks)
+    output, _ = attended(shifted, edits={SITE: tracing.patch(1, source, what)}, **masks)
     alone = attended(text_of(n))[1]
     own = [tensor[:1, :, places(n, other)] for tensor in shifted]
-    expected, _ = attended(own, edits={SITE: patch(1, alone, what)})
+    expected, _ = attended(own, edits={SITE: tracing.patch(1, alone, what)})
     torch.testing.assert_close(output[:1, :, places(n, other)], expected, atol=1e-5, rtol=0)
 
 
 def test_queries_of_cross_attention_are_the_tokens_of_the_self_attention_before() -> None:
     targets = torch.arange(5) < torch.tensor([3, 5])[:, None]
     queries, keys = torch.randn(2, HEADS, 5, WIDTH), torch.randn(2, HEADS, 7, WIDTH)
-    with record() as trace:
-        attend(queries, queries, queries, mask=targets[:, None, None], site="decoder.0.self")
-        attend(queries, keys, keys, site="decoder.0.cross")
+    with tracing.record() as trace:
+        tracing.attend(queries, queries, queries, mask=targets[:, None, None], site="decoder.0.self")
+        tracing.attend(queries, keys, keys, site="decoder.0.cross")
     assert torch.equal(trace["decoder.0.cross"].query_mask, targets)
 
 
 def test_a_token_mask_of_another_size_or_with_a_gap_is_refused() -> None:
-    with pytest.raises(ValueError, match="token_mask: expected \\(1, 5\\)"), record(token_mask=torch.ones(1, 4).bool()):
-        attend(*text_of(5), site=SITE)
-    with pytest.raises(ValueError, match="between"), record(token_mask=torch.tensor([[True, False, True]])):
+    with (
+        pytest.raises(ValueError, match="token_mask: expected \\(1, 5\\)"),
+        tracing.record(token_mask=torch.ones(1, 4).bool()),
+    ):
+        tracing.attend(*text_of(5), site=SITE)
+    with pytest.raises(ValueError, match="between"), tracing.record(token_mask=torch.tensor([[True, False, True]])):
         pass
 
 
 def test_padding_is_stored_in_files_and_excluded_from_means(tmp_path: Path) -> None:
     inputs, options = batch_of(5, "left")
     _, call = attended(inputs, **options)
-    outputs = torch.cat([head_outputs(call.text(row))[0] for row in (0, 1)], dim=1)
-    torch.testing.assert_close(mean_outputs(call), outputs.mean(dim=1))
+    outputs = torch.cat([tracing.head_outputs(call.text(row))[0] for row in (0, 1)], dim=1)
+    torch.testing.assert_close(tracing.mean_outputs(call), outputs.mean(dim=1))
     counted = options["mask"][:, 0, 0] & (torch.arange(LONG) != LONG - 1)
-    some = torch.cat([head_outputs(call)[row][:, counted[row]] for row in (0, 1)], dim=1)
-    torch.testing.assert_close(mean_outputs(call, counted), some.mean(dim=1))
+    some = torch.cat([tracing.head_outputs(call)[row][:, counted[row]] for row in (0, 1)], dim=1)
+    torch.testing.assert_close(tracing.mean_outputs(call, counted), some.mean(dim=1))
     layer = AdditiveAttention(4, 4, 4, 0.0)
-    with record(values=True) as trace:
+    with tracing.record(values=True) as trace:
         layer(torch.randn(2, 3, 4), torch.randn(2, 6, 4), torch.randn(2, 6, 4), torch.tensor([2, 6]))
-    save_trace(trace, tmp_path / "trace.safetensors")
-    loaded = load_trace(tmp_path / "trace.safetensors")[0]
+    tracing.save_trace(trace, tmp_path / "trace.safetensors")
+    loaded = tracing.load_trace(tmp_path / "trace.safetensors")[0]
     assert loaded.key_mask.sum(dim=1).tolist() == [2, 6]
     assert loaded.text(0).num_keys == 2
 
@@ -310,15 +295,15 @@ def test_contributions_see_what_edits_of_the_output_write() -> None:
     W_o = torch.nn.Linear(HEADS * WIDTH, 6, bias=False)
     factor = torch.tensor([[0.5, -2.0], [3.0, 0.0]])
     inputs, options = batch_of(5, "right")
-    output, call = attended(inputs, edits={SITE: [gate([0, 2], factor), off(1)]}, **options)
+    output, call = attended(inputs, edits={SITE: [tracing.gate([0, 2], factor), tracing.off(1)]}, **options)
     expected = W_o(output.transpose(1, 2).flatten(2)).detach()
     torch.testing.assert_close(contribution_sum(call, W_o), expected, atol=1e-5, rtol=0)
-    torch.testing.assert_close(head_outputs(call), output, atol=1e-5, rtol=0)
+    torch.testing.assert_close(tracing.head_outputs(call), output, atol=1e-5, rtol=0)
     _, plain = attended(inputs, **options)
     torch.testing.assert_close(
         value_lengths(call, W_o)[:, [0, 2]], value_lengths(plain, W_o)[:, [0, 2]] * factor.abs()[..., None]
     )
-    for edit in (mean(1, torch.zeros(HEADS, WIDTH)), patch(1, plain, "output")):
+    for edit in (tracing.mean(1, torch.zeros(HEADS, WIDTH)), tracing.patch(1, plain, "output")):
         _, replaced = attended(inputs, edits={SITE: edit}, **options)
         with pytest.raises(ValueError, match="the output of head 1 was replaced"):
             contribution_norms(replaced, W_o)
@@ -329,8 +314,8 @@ def test_a_text_of_a_causal_call_keeps_its_window() -> None:
     queries, keys = torch.randn(2, HEADS, 3, WIDTH), torch.randn(2, HEADS, 7, WIDTH)
     visible = torch.arange(7) >= torch.arange(4, 7)[:, None] - 1
     mask = torch.cat([visible[None, None], visible[None, None]])
-    with record() as trace:
-        attend(queries, keys, keys, mask=mask, causal=True, site=SITE)
+    with tracing.record() as trace:
+        tracing.attend(queries, keys, keys, mask=mask, causal=True, site=SITE)
     call = trace[SITE]
     own = call.text(1)
     assert own.num_keys == 4

@@ -19,27 +19,15 @@ from hypothesis import strategies as st
 from tests.viz_core.hostile import FORMULAS, MARKUP
 from tests.viz_core.view.attention_groups import make_group, page_of
 from viz_core.trace import AttentionCall
+from viz_core.view import requests
 from viz_core.view.components import COMPONENTS, view_words
 from viz_core.view.map_group import MapGroup
 from viz_core.view.payload import View
-from viz_core.view.requests import (
-    FileRequest,
-    GroupRequest,
-    MapRequest,
-    MeasuresRequest,
-    Pin,
-    RowsRequest,
-    ThumbnailsRequest,
-    TileRequest,
-    TokenRequest,
-    UnknownRequest,
-    read_request,
-)
 from viz_core.view.responses import changed_attention, joined_names, match_tokens, subtract_matched
 from viz_core.view.save import RunSource, saved_view
 from viz_core.view.state import DisplayOptions, ViewState, read_message, reopened, site_of_state
 
-DEFAULT = ViewState("cross", 1, 2, (Pin("query", 0),))
+DEFAULT = ViewState("cross", 1, 2, (requests.Pin("query", 0),))
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +37,7 @@ def groups():
 
 def test_a_message_from_the_browser_is_read(groups):
     message = {"group": "cross", "layer": 0, "head": 2, "pins": ["k4", "k1"], "display": {"mode": "links"}, "turn": 7}
-    expected = ViewState("cross", 0, 2, (Pin("key", 4), Pin("key", 1)), DisplayOptions(mode="links"))
+    expected = ViewState("cross", 0, 2, (requests.Pin("key", 4), requests.Pin("key", 1)), DisplayOptions(mode="links"))
     assert read_message(message, groups, DEFAULT) == expected
     assert read_message(message | {"pins": []}, groups, DEFAULT) == replace(expected, pins=())
 
@@ -93,12 +81,12 @@ def renamed(group: MapGroup, kind: str, heads: int) -> MapGroup:
 
 
 GROUPS = (renamed(make_group(5, 5, "self", heads=4), "self", 4), renamed(make_group(5, 7, heads=2), "cross", 2))
-START = ViewState("self", 0, 3, (Pin("query", 1),), DisplayOptions(palette="magma", zoom="0.0.2.2"))
+START = ViewState("self", 0, 3, (requests.Pin("query", 1),), DisplayOptions(palette="magma", zoom="0.0.2.2"))
 
 
 def test_another_layer_keeps_head_and_pins() -> None:
     found = reopened(GROUPS, START, site="decoder.1.self")
-    assert found == ViewState("self", 1, 3, (Pin("query", 1),), START.display)
+    assert found == ViewState("self", 1, 3, (requests.Pin("query", 1),), START.display)
     assert site_of_state(GROUPS, found) == "decoder.1.self"
 
 
@@ -169,28 +157,34 @@ def test_change_is_total_variation_over_the_rows_that_both_have() -> None:
     assert changed_attention(first, second, [(0, None)], columns) is None
 
 
-HEADS = MapRequest(((2, 5), (2, 6)))
-WORDS = MapRequest(((0, 1), (11, 0)), "max", words=True)
+HEADS = requests.MapRequest(((2, 5), (2, 6)))
+WORDS = requests.MapRequest(((0, 1), (11, 0)), "max", words=True)
 
 
 @pytest.mark.parametrize(
     ("text", "request_"),
     [
-        ("picture 0 cross 11", GroupRequest(0, "cross", ThumbnailsRequest(11))),
-        ("measures 0.cross:2.5_2.6:max:tokens", GroupRequest(0, "cross", MeasuresRequest(replace(HEADS, how="max")))),
-        ("token 0 cross 2 q10", GroupRequest(0, "cross", TokenRequest(2, Pin("query", 10)))),
-        ("map 0.cross:2.5_2.6:mean:tokens", GroupRequest(0, "cross", HEADS)),
-        ("map 1.decoder-self:0.1_11.0:max:words", GroupRequest(1, "decoder-self", WORDS)),
-        ("tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20", GroupRequest(0, "cross", TileRequest(HEADS, 3, 4, 1, 20))),
+        ("picture 0 cross 11", requests.GroupRequest(0, "cross", requests.ThumbnailsRequest(11))),
+        (
+            "measures 0.cross:2.5_2.6:max:tokens",
+            requests.GroupRequest(0, "cross", requests.MeasuresRequest(replace(HEADS, how="max"))),
+        ),
+        ("token 0 cross 2 q10", requests.GroupRequest(0, "cross", requests.TokenRequest(2, requests.Pin("query", 10)))),
+        ("map 0.cross:2.5_2.6:mean:tokens", requests.GroupRequest(0, "cross", HEADS)),
+        ("map 1.decoder-self:0.1_11.0:max:words", requests.GroupRequest(1, "decoder-self", WORDS)),
+        (
+            "tile 0.cross:2.5_2.6:mean:tokens 3 4 1 20",
+            requests.GroupRequest(0, "cross", requests.TileRequest(HEADS, 3, 4, 1, 20)),
+        ),
         (
             "rows 0.cross:2.5_2.6:mean:tokens 512 64 0 900",
-            GroupRequest(0, "cross", RowsRequest(HEADS, 512, 64, 0, 900)),
+            requests.GroupRequest(0, "cross", requests.RowsRequest(HEADS, 512, 64, 0, 900)),
         ),
-        ("page", FileRequest("page")),
+        ("page", requests.FileRequest("page")),
     ],
 )
 def test_each_is_read_and_written_back(text, request_):
-    assert read_request(text) == request_
+    assert requests.read_request(text) == request_
     assert str(request_) == text
 
 
@@ -208,8 +202,8 @@ def test_each_is_read_and_written_back(text, request_):
     ],
 )
 def test_what_is_no_request_stays_as_it_is(text):
-    assert read_request(text) == UnknownRequest(text)
-    assert str(read_request(text)) == text
+    assert requests.read_request(text) == requests.UnknownRequest(text)
+    assert str(requests.read_request(text)) == text
 
 
 needs_node = pytest.mark.skipif(shutil.which("node") is None, reason="no Node.js on this machine")
