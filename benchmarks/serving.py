@@ -149,10 +149,10 @@ def chromium(playwright: Playwright) -> Iterator[Browser]:
 
 
 @contextmanager
-def visit(browser: Browser, url: str, animated: bool = True) -> Iterator[Visitor]:
+def visit(browser: Browser, url: str, animated: bool = True, width: int = 1400) -> Iterator[Visitor]:
     """Someone new at this address, with `stopwatch.js` at hand; unless `animated`, who asks for no animations."""
     context = browser.new_context(
-        viewport={"width": 1400, "height": 1000}, reduced_motion="no-preference" if animated else "reduce"
+        viewport={"width": width, "height": 1000}, reduced_motion="no-preference" if animated else "reduce"
     )
     context.add_init_script(path=STOPWATCH)
     visitor = Visitor(context.new_page())

@@ -93,7 +93,7 @@ window.bertviz = {
 
 // When the page last changed, and when a picture first showed in the window: milliseconds since the address was asked for.
 window.watch = {
-  start: 0, last: 0, picture: null, fresh: true, roots: [document],
+  start: 0, last: 0, picture: null, shift: 0, fresh: true, roots: [document],
 
   restart() {
     Object.assign(this, { start: performance.now(), last: 0, picture: null, fresh: true });
@@ -133,6 +133,10 @@ window.watch = {
 watch.over(document);
 document.addEventListener("load", () => (watch.fresh = true), { capture: true }); // a picture's file
 watch.look();
+// The sum of layout-shift scores (web.dev/cls).
+new PerformanceObserver((list) => {
+  for (const { value, hadRecentInput } of list.getEntries()) if (!hadRecentInput) watch.shift += value;
+}).observe({ type: "layout-shift", buffered: true });
 const attachShadow = Element.prototype.attachShadow;
 Element.prototype.attachShadow = function (...settings) {
   const root = attachShadow.apply(this, settings);

@@ -1,6 +1,7 @@
 """A server's start to its first page, and every chapter on a warm one: opened by someone new, gone to, gone back to.
 
-Beside an empty app, and one of Streamlit's own parts alone with as many elements as a chapter has.
+Beside an empty app, and one of Streamlit's own parts alone with as many elements as a chapter has. And what moves on a
+page while it loads.
 """
 
 import asyncio
@@ -15,7 +16,7 @@ from playwright.sync_api import Browser, Page, sync_playwright
 from benchmarks import visitors
 from benchmarks.report import Row
 from benchmarks.serving import Visitor, chromium, running, visit
-from ui.chapter.contents import all_chapters
+from ui.chapter.contents import all_chapters, all_pages
 from ui.text.words import ENGLISH, load_words
 
 QUICK = {"samples": 1, "chapters": ("sinusoidal-encoding",)}
@@ -32,6 +33,9 @@ START = 5.0  # seconds
 SETTLED, FIRST_PICTURE = 1.6, 2.5  # times an empty app's
 BESIDE_FURNISHED = 1.5  # times
 GOING, GOING_BACK = 1.5, 1.0  # seconds
+WORDS = 1.0  # seconds, of home: its words are its first picture
+WIDTHS = 1400, 390  # pixels
+SHIFT = 0.1  # sum of layout-shift scores without any input (web.dev/cls)
 
 
 def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row]:
@@ -41,7 +45,7 @@ def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row
     the chapters: a machine is not as fast all the time. Each number is told as it comes. RuntimeError if there is no
     Chromium, or a server does not start.
     """
-    chapters = tuple(chapters or all_chapters())
+    pages, chapters = tuple(chapters or all_pages()), tuple(chapters or all_chapters())
     opened: dict[str, list[tuple[float, float]]] = {name: [] for name in (EMPTY, FURNISHED, *chapters)}
     with ExitStack() as stack:
         logs = [Path(stack.enter_context(tempfile.TemporaryDirectory())) for _ in range(3)]
@@ -60,6 +64,7 @@ def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row
                     time.sleep(REST)
                     opened[each].append(_opened(browser, addresses[each]))
                     _tell(f"a visit to {each}", opened[each][-1])
+        shifts = {width: _shifts(browser, ours, pages, width) for width in WIDTHS}
         starts = tuple(_started(browser) for _ in range(WALKS))
         walks = [_walk(browser, ours, chapters) for _ in range(WALKS)]
     pictured, settled = ({name: tuple(each[part] for each in opened[name]) for name in chapters} for part in (0, 1))
@@ -69,26 +74,52 @@ def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row
     )
     return [
         Row("home: server start to first picture", "s", starts, target=START),
+        *(Row("home: request to words", "s", pictured[name], target=WORDS) for name in chapters if name == "home"),
         *_rows("a visit, settled", settled, SETTLED, _EMPTY, empty),
         Row(_FURNISHED, "s", furnished, _EMPTY, empty),
         _rows("a visit, first picture", pictured, FIRST_PICTURE, _EMPTY, empty)[0],
         *_rows("a visit, first picture", pictured, BESIDE_FURNISHED, _FURNISHED, furnished),
         *_rows("going there, settled", going, GOING),
         *_rows("going back, settled", back, GOING_BACK),
+        *_shift_rows(shifts),
     ]
 
 
+def _shift_rows(shifts: Mapping[int, Mapping[str, tuple[float, ...]]]) -> list[Row]:
+    return [
+        row
+        for width, found in shifts.items()
+        for row in _rows(f"layout shift, {width} px", found, SHIFT, unit="score", which="the chapter that shifts most")
+    ]
+
+
+def _shifts(browser: Browser, url: str, pages: Sequence[str], width: int) -> dict[str, tuple[float, ...]]:
+    """What moves on each page while it loads, in a window of this width."""
+    found = {}
+    for name in pages:
+        with visit(browser, _address(url, name), animated=False, width=width) as visitor:
+            _settled(visitor)
+            found[name] = (round(float(visitor.page.evaluate("watch.shift")), 4),)
+    return found
+
+
 def _rows(
-    what: str, found: Mapping[str, tuple[float, ...]], target: float, peer: str = "", peers: tuple[float, ...] = ()
+    what: str,
+    found: Mapping[str, tuple[float, ...]],
+    target: float,
+    peer: str = "",
+    peers: tuple[float, ...] = (),
+    unit: str = "s",
+    which: str = "the slowest chapter",
 ) -> list[Row]:
-    """The slowest chapter, which must meet the target, and every chapter by itself."""
+    """The slowest chapter, or which has most, which must meet the target, and every chapter by itself."""
 
     def row(title: str, ours: tuple[float, ...], target: float | None) -> Row:
-        return Row(f"{title}: {what}", "s", ours, peer, peers, target, relative=bool(peers and target))
+        return Row(f"{title}: {what}", unit, ours, peer, peers, target, relative=bool(peers and target))
 
     each = [row(name, ours, None) for name, ours in found.items()]
     slowest = max(found, key=lambda name: sorted(found[name])[len(found[name]) // 2])
-    return [row(f"the slowest chapter ({slowest})", found[slowest], target), *each]
+    return [row(f"{which} ({slowest})", found[slowest], target), *each]
 
 
 async def _answer_once(url: str, chapters: Sequence[str]) -> None:

@@ -41,9 +41,10 @@ sentence()
 with st.container(horizontal=True, key="begin"):
     tour_link()
     home.next()
-mark_visited(home)
+home.send_picture()
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)
     with st.container(horizontal=True, key=f"gallery-{section}"):
         for name in chapters(section):
             chapter_card(home, name)
+mark_visited(home)

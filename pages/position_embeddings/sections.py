@@ -76,7 +76,7 @@ def side_by_side(chapter: Chapter, inputs: TokenInputs) -> None:
         for scheme in SCHEMES:
             values = maps[scheme.name]
             label = chapter.words(f"option.{scheme.name}")
-            with st.container(border=True, width=174, gap=None, key=f"card-{scheme.name}"):
+            with st.container(border=True, width=174, height="stretch", gap=None, key=f"card-{scheme.name}"):
                 st.button(
                     label,
                     key=f"open-{scheme.name}",

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 from urllib.parse import quote_plus
 
-from playwright.sync_api import Locator, Page, Route, expect
+from playwright.sync_api import Locator, Page, Response, Route, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
 from tests.browser.page_checks import expect_rest
@@ -15,13 +15,17 @@ from ui.text.words import load_words
 from viz_core.pretrained import load
 from viz_core.view.components import read_component
 
-EXISTING = all_chapters()[1:]
-
 
 def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(page: Page, app_url: str) -> None:
+    files: list[Response] = []
+    frames: list[int] = []
+    page.on("response", lambda answer: files.append(answer) if "/linked_sentences-" in answer.url else None)
+    page.on("websocket", lambda socket: socket.on("framereceived", lambda data: frames.append(len(data))))
     page.goto(app_url)
     main = page.get_by_test_id("stMain")
-    for name in EXISTING:
+    expect(main.get_by_role("button", name="noir")).to_be_visible()
+    assert len(files[0].body()) + sum(frames) < 150_000
+    for name in all_chapters()[1:]:
         expect(main.locator(f".st-key-card-{name}").get_by_role("link", name=load_words(name).menu)).to_be_visible()
         link = page.get_by_test_id("stSidebarNav").get_by_role("link", name=load_words(name).menu, exact=True)
         expect(link).to_have_attribute("href", re.compile(f"/{name}$"))
@@ -33,12 +37,9 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
     expect(page).to_have_title("The Transformer · Attention Atlas")
 
 
-_LISTENS = "history[Symbol.for('atlas.history')]"
-
-
 def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, app_url: str) -> None:
     page.goto(app_url)
-    page.wait_for_function(_LISTENS)
+    page.wait_for_function("history[Symbol.for('atlas.history')]")
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="Bahdanau attention").click()
     box = page.get_by_label("An English sentence")
     expect(box).not_to_have_value("")
@@ -63,17 +64,14 @@ def test_back_goes_through_what_was_typed_and_stays_in_the_chapter(page: Page, a
     expect(page).to_have_title("Attention Atlas")
 
 
-_MAX = 120  # presses
-
-
-def go_to(page: Page, wanted: Locator) -> None:
+def go_to(page: Page, wanted: Locator, most: int = 120) -> None:
     """Press Tab until this has the focus, where everybody sees it."""
-    for _ in range(_MAX):
+    for _ in range(most):
         if wanted.count() == 1 and wanted.evaluate("node => node.getRootNode().activeElement === node"):
             assert wanted.evaluate("node => getComputedStyle(node).outlineStyle !== 'none' || node.tagName === 'INPUT'")
             return
         page.keyboard.press("Tab")
-    raise AssertionError(f"{_MAX} presses of Tab do not reach {wanted}")
+    raise AssertionError(f"{most} presses of Tab do not reach {wanted}")
 
 
 def test_a_sentence_is_typed_a_head_opened_and_switched_off_a_token_pinned_and_the_link_copied(
@@ -148,7 +146,6 @@ def test_a_script_that_comes_cut_short_leaves_a_sentence_and_the_page(page: Page
 
 
 CHAPTER = "queries-keys-values"
-TEXTS = "(nodes) => nodes.map((node) => node.textContent)"
 POINT_AT = """(term) => {
     const texts = document.createTreeWalker(document.querySelector(".stMain"), NodeFilter.SHOW_TEXT);
     for (let node; (node = texts.nextNode()); ) {
@@ -246,7 +243,7 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
         page.mouse.move(1, 1)
     expect(tooltip).to_contain_text("desvio de 0,0012")
     shown = [*badges.all_text_contents(), *tooltip.all_inner_texts()]
-    shown += [text or "" for text in page.get_by_role("figure").locator("text").evaluate_all(TEXTS)]
+    shown += page.get_by_role("figure").locator("text").all_text_contents()
     assert len(shown) > 20
     assert not [text for text in shown if re.search(r"\d\.\d{1,2}(?!\d)", text)]
     with page.expect_download() as download:
@@ -255,11 +252,8 @@ def test_readout_badge_tooltip_chart_and_export_have_numbers_of_the_language(pag
     assert re.fullmatch(r"Li;0,8\d+", exported.splitlines()[3])
 
 
-COMPONENTS = Path(__file__).resolve().parents[2] / "assets" / "components"
-
-
 def test_every_component_loads(page: Page) -> None:
     page.goto("about:blank")
-    for path in sorted(COMPONENTS.glob("*/main.js")):
+    for path in sorted((Path(__file__).resolve().parents[2] / "assets" / "components").glob("*/main.js")):
         show = read_component(path.parent.name).show
         assert page.evaluate(f"(async () => typeof ({show}))()") == "function", path

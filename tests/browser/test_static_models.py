@@ -165,8 +165,9 @@ def check_numbers(found: list[Any], walk: Walk) -> None:
 
 
 def test_the_component_gets_the_numbers_of_the_app(alone: Page, site: str, shipped: Translator) -> None:
-    alone.goto(f"{site}en/walk.html")
+    alone.goto(f"{site}en/walk.html#text=the+cat&at=softmax.1.2.1.0~~1~~stage")
     wait_until_ready(alone)
+    expect(alone.locator("[data-part=head]")).to_have_text("head 3 of 8 · aligns words")
     check_numbers(alone.evaluate(OF_WALK, [TEXT, HEADS]), walk_translation(shipped, TEXT, EDITS))
 
 

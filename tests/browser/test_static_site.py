@@ -109,7 +109,7 @@ SAME = (
         "transformer.html#text=the+cat&beam=4&off=cross.2.1",
         "transformer?lang=en&t-text=the+cat&t-search=beam+4&t-without=cross-3.2&head=cross.2.2",
     ),
-    ("writer.html#temperature=0.5&seed=2", "model-lab?lang=en&ml-start=The+little+girl&ml-temperature=0.5&ml-seed=2"),
+    ("writer.html#seed=2&topk=5", "model-lab?lang=en&ml-start=The+black+cat+is+sleeping+on&ml-topk=5&ml-seed=2"),
     (
         "vision-transformer.html#model=vit-cifar10&sample=cat",
         "vision-transformer?lang=en&vt-model=vit-cifar10&vt-sample=cat",

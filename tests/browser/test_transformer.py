@@ -14,6 +14,7 @@ from viz_core.hub import load_hub
 from viz_core.lab.walk import walk_writing
 from viz_core.lab.walk_records import Walk
 from viz_core.pretrained import Translator, load
+from viz_core.pretrained.samples import default_beginning
 from viz_core.trace import intervene, off
 
 
@@ -23,9 +24,12 @@ def translator() -> Translator:
 
 
 def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str, translator: Translator) -> None:
-    """First nonsense, which gets a sentence and stays in the box."""
+    """The first screen has sentence, translation and one head whole; then nonsense gets a sentence, and stays."""
+    page.set_viewport_size({"width": 1400, "height": 900})
     page.goto(f"{app_url}/transformer")
-    box = page.get_by_label("An English sentence")
+    box, maps = page.get_by_label("An English sentence"), page.get_by_role("application", name="Attention map")
+    for shown in (box, page.get_by_role("heading", name="Le chat noir"), maps):
+        expect(shown).to_be_in_viewport(ratio=1)
     box.fill("😀😀")
     box.press("Enter")
     expect(page.get_by_text("The model knows no word or sign in this text.")).to_be_visible()
@@ -50,10 +54,14 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     page.get_by_role("tab", name="Cross").click()
     page.locator('button[data-layer="1"][data-head="3"]').click()
     page.wait_for_url(re.compile(r"head=cross\.1\.3"))
-    expect(page.locator("[data-part=filter]")).to_be_hidden()
+    field, more = page.locator("[data-part=filter]"), page.get_by_role("button", name="More", exact=True)
+    expect(field).to_be_hidden()
     page.get_by_role("application").focus()
     page.keyboard.press("/")
-    expect(page.locator("[data-part=filter]")).to_be_focused()
+    expect(field).to_be_focused()
+    for is_open in (False, True):
+        more.press("Enter")
+        expect(field).to_be_visible(visible=is_open)
     page.get_by_role("application").focus()
     page.keyboard.press("ArrowDown")  # from the first cell: the first press shows it or moves one row down
     page.keyboard.press("ArrowRight")
@@ -66,13 +74,13 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     assert value == pytest.approx(float(weights[row, column]), abs=0.006)
 
     page.locator(".st-key-section-worth summary").first.click()
-    reader = page.get_by_role("link", name="layer 1, head 5")  # named in the sentence under what heads are worth
-    reader.click()
+    page.get_by_role("link", name="layer 1, head 5").click()  # in the sentence under what heads are worth
     page.wait_for_url(re.compile(r"head=cross\.0\.4"))
     expect(page.locator('button[data-layer="0"][data-head="4"]')).to_have_attribute("aria-selected", "true")
     expect(page.get_by_test_id("stApp")).to_have_attribute("data-test-script-state", "notRunning")
     page.go_back()
     expect(page.locator('button[data-layer="1"][data-head="3"]')).to_have_attribute("aria-selected", "true")
+    expect(field).to_be_visible()  # still
 
 
 def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_changes(
@@ -83,20 +91,19 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     with intervene({"decoder.2.cross": off(2)}):
         without = translator.translate(text)
     plain = translator.translate(text)
-    assert plain.text == "Je n'ai jamais vu un aussi gros chien."
-    assert without.text == "Je n'ai jamais vu un gros chien."
+    assert (plain.text, without.text) == tuple(
+        f"Je n'ai jamais vu un {found} chien." for found in ("aussi gros", "gros")
+    )
     page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
     head = page.locator('button.head[data-layer="2"][data-head="2"]')
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
     head.hover()
-    thumbnail = page.get_by_role("switch", name="Switch off Layer 3, head 3").first
     expect(page.locator("[data-part=openName]").first).to_have_text("Layer 3, head 3: aligns words")
-    thumbnail.click()
+    page.get_by_role("switch", name="Switch off Layer 3, head 3").first.click()
     page.wait_for_url(re.compile(r"t-without=cross-3\.3"))
     expect(page.locator(".st-key-translation-without")).to_contain_text("Without head 3 of layer 3 (cross-attention)")
     for name, found in (("with", plain), ("without", without)):
-        heading = page.locator(f".st-key-translation-{name}").get_by_role("heading")
-        expect(heading).to_contain_text(found.text)
+        expect(page.locator(f".st-key-translation-{name}").get_by_role("heading")).to_contain_text(found.text)
     expect(head).to_have_class(re.compile(r"\boff\b"))
     page.locator("[data-part=openSwitch]").click()
     expect(page.locator(".st-key-translation-without")).to_have_count(0)
@@ -142,7 +149,9 @@ def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
     noir, black = stored["lines"][1].index("noir"), stored["lines"][0].index("black")
     expect(page.locator(PRESSED)).to_have_text("noir")  # the order of these two words changes: it opens on that
     expect(word(page, "first", "black")).to_have_text(f"black{stored['across']['weights'][noir][black]:.0%}")
-    assert page.locator(".sentences path").count() >= 1
+    expect(page.locator(".sentences path").first).to_have_css("stroke", "rgb(163, 75, 130)")  # the weights' purple
+    expect(word(page, "first", "black")).to_have_css("background-color", re.compile(r"srgb 0\.639\d+ 0\.294\d+ 0\.509"))
+    expect(page.locator(PRESSED)).to_have_css("background-color", "rgb(0, 114, 178)")  # the queries' blue
     page.context.set_offline(True)
     word(page, "second", "chat").hover()
     expect(page.locator(PRESSED)).to_have_text("chat")
@@ -168,7 +177,7 @@ SCORES = "walk?walk-at=scores.0.0.0.0~1~3~~stage"
 
 @cache
 def walk() -> Walk:
-    return walk_writing(load_hub("writer-en", offline=True), "The little girl")
+    return walk_writing(load_hub("writer-en", offline=True), default_beginning())
 
 
 @pytest.fixture
@@ -189,7 +198,7 @@ def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> No
     step, sentence = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
     for stage in "embedding rotation projections scores mask softmax sum heads residual feed-forward".split():
         step.click()
-        at(walking, stage=stage, block=0)
+        at(walking, stage=stage)
     step.click()
     at(walking, stage="projections", block=1)  # asked for, and come
     walking.get_by_role("button", name="Choice").click()
@@ -214,17 +223,13 @@ def test_a_head_is_switched_off_and_on_and_into_a_cell_and_out_by_the_keyboard(w
     stage.press("ArrowRight")
     stage.press("ArrowUp")
     at(walking, row=2)
-    stage.press("+")
-    at(walking, zoom="row")
-    stage.press("+")
-    at(walking, zoom="cell")
+    for zoom in ("row", "cell"):
+        stage.press("+")
+        at(walking, zoom=zoom)
     call = walk().stacks[0].blocks[0].attentions[0]
-    column = min(int(call.weights[1, 3].argmax()) + 1, 3)  # the arrow went to the right of the strongest key
+    column = min(int(call.weights[1, 3].argmax()) + 1, 6)  # the arrow went to the right of the strongest key
     score = f"{call.scores[1, 2, column]:.3f}".replace("-", "−")
     expect(walking.locator("[data-part=sums]")).to_contain_text(f"Divided by √32: {score}")
-    stage.press("-")
-    stage.press("-")
-    at(walking, zoom="stage")
-    stage.press("-")
-    stage.press("-")
-    at(walking, zoom="model")
+    for zoom in ("row", "stage", "layer", "model"):
+        stage.press("-")
+        at(walking, zoom=zoom)

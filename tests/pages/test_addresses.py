@@ -9,6 +9,7 @@ import pytest
 from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import reset_singletons
+from tests.pages.reading import elements, key_of
 from tests.source_files import ROOT
 from tests.visits import Visits
 
@@ -91,19 +92,6 @@ def parsed(link: str) -> tuple[str, dict[str, str]]:
     return address.path, dict(parse_qsl(address.query, strict_parsing=True))
 
 
-def keys(app: AppTest) -> list[str]:
-    """The keys of its containers and components, each after an id."""
-    found = [component.proto.id for component in app.get("bidi_component")]
-
-    def walk(block: Any) -> None:
-        for child in getattr(block, "children", {}).values():
-            found.append(getattr(child.proto, "id", ""))
-            walk(child)
-
-    walk(app.main)
-    return found
-
-
 def is_set(value: Any, wanted: str) -> bool:
     """Whether a control has the value that the address gives it."""
     if isinstance(value, bool):
@@ -117,8 +105,9 @@ def expect_what_it_says(app: AppTest, params: dict[str, str]) -> None:
     captions = [caption.value for caption in app.caption if "The address " in caption.value]
     assert captions == []
     assert not app.error
+    keys = [*map(key_of, elements(app.main)), *(component.proto.id for component in app.get("bidi_component"))]
     begin = params.pop("present", "1")
-    assert begin == "1" or any(key.endswith(f"-{begin}") for key in keys(app)), begin
+    assert begin == "1" or any(key.endswith(f"-{begin}") for key in keys), begin
     for name, wanted in params.items():
         if not OF_THE_VIEW.fullmatch(name):
             assert is_set(app.session_state[name], wanted), name

@@ -9,6 +9,7 @@ from streamlit.testing.v1 import AppTest
 
 from serving.compute.slots import Slots, in_slot, reset_singletons
 from tests.pages.extremes import WORD, links
+from tests.pages.reading import elements
 from tests.visits import open_chapter
 from ui.chapter.contents import all_pages
 from ui.compute import slots as page_slots
@@ -22,13 +23,7 @@ COMMON = load_words("common", ENGLISH)
 
 def controls(app: AppTest) -> Iterator[tuple[str, Any]]:
     """The controls of a page, by their kind."""
-    blocks = [app._tree]
-    while blocks:
-        for child in blocks.pop().children.values():
-            if hasattr(child, "children"):
-                blocks.append(child)
-            elif hasattr(child, "proto"):
-                yield child.type, child.proto
+    return ((child.type, child.proto) for child in elements(app._tree) if not hasattr(child, "children"))
 
 
 @pytest.fixture

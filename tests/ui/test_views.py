@@ -162,8 +162,7 @@ def test_every_number_sent_is_that_of_the_walk_and_what_is_sent_is_small(kind: s
             if stack.positions is not None:
                 pairs.append((header["stacks"][s]["positions"], stack.positions))
             for described, call in zip(header["attentions"], block.attentions, strict=True):
-                sizes = (call.site, *call.weights.shape[:2])
-                assert (described["site"], described["heads"], described["rows"]) == sizes
+                assert [described[each] for each in ("site", "heads", "rows")] == [call.site, *call.weights.shape[:2]]
                 names = "queries keys values scores weights outputs joined added state allowed".split()
                 pairs += [(described[name], getattr(call, name)) for name in names]
             for described, values in pairs:

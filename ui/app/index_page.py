@@ -19,6 +19,7 @@ from serving.http.static_scripts import PLOTLY, FrontEndFiles, script
 from serving.process.background import start_background_work
 from ui.chapter.contents import all_pages, chapter_entries
 from ui.streamlit_internals.front_end import (
+    CHOSEN_IN_SIGHT,
     CONNECT_AT_ONCE,
     NOTHING_JUMPS,
     NUMBERS_OF_PAGE,
@@ -32,12 +33,13 @@ from ui.text.words import COOKIE, LANGUAGE, languages, load_words, match_languag
 from viz_core.runtime.assets import ASSETS, AssetError
 
 _EVERYWHERE = ("BidiComponent", "Selectbox", "Html", "PageLink")
-_AT_HOME = ("ImageList",)
+_AT_HOME = ("ImageList", "TextInput")
 _IN_CHAPTERS = (
     *("DownloadButton", "Radio", "rehype-katex", "ButtonGroup", "Slider", "NumberInput", "TextInput"),
     *("Button", "Checkbox"),
 )
-_COMPONENTS_AT_HOME = ("history", "tour", "seen")
+_FIRST = {"home": "linked_sentences", "walk": "walk", "review": "review"}
+"""What pages that are no chapters open on."""
 _COMPONENTS = ("history", "lazy_parts", "present", "tour")
 """Ours that every chapter has."""
 _STYLE, _WHILE_LOADING = (ASSETS / "components" / f"{name}.css" for name in ("app", "loading"))
@@ -81,13 +83,13 @@ def _answer(name: str, request: Request) -> Response:
 @lru_cache(maxsize=16)
 def index_page(name: str) -> str:
     """Return Streamlit's page for one of ours; with plotly.js where its first window has a chart."""
-    entry = chapter_entries().get(name)  # home and the walk have none
+    entry = chapter_entries().get(name)
     if entry:
         scripts = chunks([*_EVERYWHERE, *_IN_CHAPTERS, *entry.streamlit_scripts])
         ours = _addresses([*_COMPONENTS, *entry.components])
     else:
-        scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses([*_COMPONENTS_AT_HOME, "walk"])
-    lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE, NOTHING_JUMPS]
+        scripts, ours = chunks([*_EVERYWHERE, *_AT_HOME]), _addresses([_FIRST[name], "history", "tour"])
+    lines = [CONNECT_AT_ONCE, NUMBERS_OF_PAGE, NOTHING_JUMPS, CHOSEN_IN_SIGHT]
     lines += [f'<link rel="modulepreload" crossorigin href="./static/js/{chunk}">' for chunk in scripts]
     lines += [f'<link rel="modulepreload" crossorigin href="./{address}" data-read>' for address in ours]
     if entry and "chart" in entry.components:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Collection, Mapping
 import streamlit as st
 
 from ui.chapter.contents import page
-from ui.chapter.exercises import draw_review
+from ui.chapter.exercises import draw_review, reviewed_chapters
 from ui.chapter.parts import Content
 from ui.text.words import languages, load_words
 
@@ -20,7 +20,7 @@ class Deeper(Content):
         """Draw a row for each section: `section.NAME` is its title, `summary.NAME` its summary, where there is one.
 
         A section is drawn once it is open, and reruns by itself when its own controls change. A link to #NAME opens it.
-        The last section has two questions on the chapter.
+        The last section has two questions on the chapter, where there are any.
         """
         opened = self._opened_by_link(sections)
         keys = [self.controls.key(f"open-{name}") for name in (*sections, "review")]
@@ -36,9 +36,10 @@ class Deeper(Content):
                     about = self.words(summary) if self.words.has(summary) else ""
                     label = _label(self.words(f"section.{name}"), about)
                     self.parts.expander(f"open-{name}", label, None, draw, everything or name in opened)
-            with st.container(key="section-review"):
-                label = _label(self.common("review"), self.common("review.about"))
-                self.parts.expander("open-review", label, None, self._review, everything)
+            if self.words.chapter in reviewed_chapters():
+                with st.container(key="section-review"):
+                    label = _label(self.common("review"), self.common("review.about"))
+                    self.parts.expander("open-review", label, None, self._review, everything)
 
     def any_open(self, sections: Collection[str]) -> bool:
         """Return whether one of these sections was open when the page was drawn, or is to be."""

@@ -36,7 +36,7 @@ class Figures(Content):
         alt: str = "",
         **values: object,
     ) -> None:
-        """Draw a figure with its text alternative (`alt.NAME`) and guidance (`look.NAME`).
+        """Draw a figure with its text alternative (`alt.NAME`) and guidance (`look.NAME` or `caption.NAME`).
 
         A deferred figure is computed once its place comes near the window; its words are there at once.
 
@@ -95,7 +95,7 @@ class Figures(Content):
         folded: bool = True,
         **options: Any,
     ) -> ViewState:
-        """Draw every head's map with guidance (`look.maps`); return what is open.
+        """Draw every head's map with guidance on `maps`; return what is open.
 
         The arguments are those of `ui.widgets.attention_view.attention_view`. Contributions have no notebook, whose
         `run_source` makes weights.
@@ -133,9 +133,11 @@ class Figures(Content):
         return kinds.get(st.session_state.get(self.controls.key("quantity"), ""), "")
 
     def guidance(self, name: str, **values: object) -> None:
-        """Draw what to look for in a figure (`look.NAME`), if there is such a section."""
+        """Draw what to look for in a figure (`look.NAME`) or its plain caption (`caption.NAME`), where there is one."""
         self._guide(self.words, name, values)
 
     def _guide(self, words: Words, name: str, values: dict[str, object]) -> None:
         if words.has(f"look.{name}"):
             st.caption(after_label(self.common("look-for"), words(f"look.{name}", **values)))
+        elif words.has(f"caption.{name}"):
+            st.caption(words(f"caption.{name}", **values))

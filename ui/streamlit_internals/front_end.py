@@ -78,6 +78,25 @@ NOTHING_JUMPS = """<script>
         } catch {} // a browser that keeps nothing
       })(document.documentElement, { once: true, capture: true });
     </script>"""
+CHOSEN_IN_SIGHT = """<script>
+      // Of choices in one row that scrolls the chosen one is in sight: at first, and when another is chosen.
+      (function (shown, timer) {
+        const seek = () => {
+          timer = null;
+          for (const row of document.querySelectorAll('.stMain [role="radiogroup"]')) {
+            const chosen = row.querySelector('[aria-checked="true"], [data-selected]');
+            if (!chosen || !row.clientWidth || shown.get(row) === chosen) continue;
+            shown.set(row, chosen);
+            const [all, own] = [row, chosen].map((node) => node.getBoundingClientRect());
+            const offCentre = (own.left + own.right - all.left - all.right) / 2;
+            if (own.left < all.left || own.right > all.right) row.scrollLeft += offCentre;
+          }
+        };
+        new MutationObserver(() => (timer ??= setTimeout(seek, 150))).observe(document, {
+          subtree: true, childList: true, attributeFilter: ["aria-checked", "data-selected"],
+        });
+      })(new WeakMap(), null);
+    </script>"""
 SERVER_GONE = """<script>
       // A page whose server went says so in place of Streamlit's dialog (assets/components/app.css), which is English.
       // Streamlit comes back by itself, with all that was typed.

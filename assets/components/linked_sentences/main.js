@@ -95,6 +95,7 @@ function draw(view) {
     const { left, right, top, bottom } = view.words[line][index].getBoundingClientRect();
     return { x: (left + right) / 2 - frame.left, top: top - frame.top, bottom: bottom - frame.top };
   };
+  root.dataset.drawn = "";
   const from = box(view.at);
   links.replaceChildren(...view.links.map(({ line, index, weight }) => {
     const path = document.createElementNS("http://www.w3.org/2000/svg", "path");

@@ -112,14 +112,45 @@ export function scrollerOf(element) {
   return null;
 }
 
-const PHONE = 640; // px: narrower windows keep a chapter's controls above its figure
-const clearAbove = () => (innerWidth < PHONE ? 290 : 150); // px above what is in sight, for a question
+const HEADER = 60; // px of Streamlit's header
+const QUESTION = 90; // px above what is in sight
 const CLEAR_BELOW = 60;
+const SETTLED = 300; // ms in which the page's height no longer changes
+const TOUCHED = ["wheel", "touchmove", "pointerdown", "keydown"]; // by a reader
+let following = new AbortController();
 
-/** Scroll what scrolls this element until a place, from top to bottom in the window, is in sight. */
+/** Pixels above what is in sight: header and question and, on a phone, the controls that stay in reach. */
+function clearAbove() {
+  const controls = document.querySelector('[data-testid="stLayoutWrapper"]:has(> .st-key-main-controls)');
+  const isSticky = controls && getComputedStyle(controls).position === "sticky";
+  return HEADER + QUESTION + (isSticky ? controls.offsetHeight : 0);
+}
+
+/**
+ * Scroll what scrolls this element until a place, from top to bottom in the window, is in sight; again where the page
+ * changes its height late, as on a slow computer, until the reader acts.
+ */
 export function bringIntoSight(element, top, bottom) {
   const scroller = scrollerOf(element);
-  if (!scroller || (top >= clearAbove() && bottom <= innerHeight - CLEAR_BELOW)) return;
+  if (!scroller) return;
+  const from = element.getBoundingClientRect().top;
   const behavior = matchMedia("(prefers-reduced-motion: reduce)").matches ? "auto" : "smooth";
-  scroller.scrollBy({ top: Math.min(top - clearAbove(), (top + bottom - innerHeight) / 2), behavior });
+  const seek = () => {
+    const change = element.getBoundingClientRect().top - from;
+    const [high, low, clear] = [top + change, bottom + change, clearAbove()];
+    if (!element.isConnected || (high >= clear && low <= innerHeight - CLEAR_BELOW)) return;
+    scroller.scrollBy({ top: Math.min(high - clear, (high + low - innerHeight) / 2), behavior });
+  };
+  seek();
+  following.abort();
+  following = new AbortController();
+  const { signal } = following;
+  let timer;
+  const height = new ResizeObserver(() => {
+    clearTimeout(timer);
+    timer = setTimeout(seek, SETTLED);
+  });
+  height.observe(document.querySelector(".stMainBlockContainer"));
+  for (const name of TOUCHED) addEventListener(name, () => following.abort(), { capture: true, once: true, signal });
+  signal.addEventListener("abort", () => (height.disconnect(), clearTimeout(timer)));
 }

@@ -14,13 +14,6 @@ from viz_core.lessons.attention_pooling import book_curve, noisy_points
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "attention-pooling"
-NAMES = {
-    "gaussian": "Gaussian",
-    "boxcar": "boxcar",
-    "constant": "constant",
-    "triangular": "triangular",
-    "epanechnikov": "Epanechnikov",
-}
 
 
 def answer(kernel: str, width: float, query: float, n: int = 40, noise: float = 1.0, seed: int = 3) -> float:
@@ -39,7 +32,7 @@ def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
 
 def test_every_kernel_answers(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    for kernel in (name for name in NAMES if name != "gaussian"):
+    for kernel in ("boxcar", "constant", "triangular", "epanechnikov"):
         app.segmented_control(key="ap-kernel").set_value(kernel).run()
         assert f"| {answer(kernel, 0.5, 2.5):.4f} |" in texts(app)
         assert "attention" not in claim_names(app), "only the Gaussian is dot-product attention"

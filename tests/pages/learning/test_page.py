@@ -1,6 +1,5 @@
 """The learning chapter: recorded runs and one's own, two rounds to play, and what it says, against weights by hand."""
 
-import json
 import re
 from collections.abc import Callable
 
@@ -12,23 +11,9 @@ from streamlit.testing.v1 import AppTest
 from torch import Tensor
 
 from benchmarks.view_bytes import decode_view
+from pages.learning import rounds
 from pages.learning import rounds as two_heads
 from pages.learning.figures import Jump, largest_jump, read_reaches, reversed_pairs
-from pages.learning.rounds import (
-    COUNT,
-    NAMED,
-    OFF,
-    TRAINED,
-    add_move,
-    keys_after,
-    keys_of,
-    outcome,
-    read_cell,
-    read_moves,
-    score,
-    sequence,
-    write_moves,
-)
 from pages.learning.runs import RECORDED, OwnRun
 from serving.settings import Settings
 from tests.pages.reading import components, drawn, figures, one_line, texts
@@ -140,23 +125,6 @@ def test_only_differences_of_every_seed_are_reported() -> None:
     assert reversed_pairs(read_reaches(SOME), "press") == []
 
 
-def past_and_within() -> dict[str, tuple[np.ndarray, np.ndarray]]:
-    """Of each scheme the three seeds' means past length 20, and up to it."""
-    recorded = json.loads((RECORDED / "extrapolation.json").read_text(encoding="utf-8"))
-    longer = np.array(recorded["lengths"]) > 20
-    rows = {name: np.array(list(seeds.values())) for name, seeds in recorded["accuracy"].items()}
-    assert {row.shape for row in rows.values()} == {(3, len(longer))}
-    return {name: (row[:, longer].mean(axis=1), row[:, ~longer].mean(axis=1)) for name, row in rows.items()}
-
-
-def test_of_the_scheme_in_the_exercise() -> None:
-    ratios = {name: past.mean() / within.mean() for name, (past, within) in past_and_within().items()}
-    assert {name for name in ("relative", "alibi", "rotary", "learned") if ratios[name] < 2 / 3} == {
-        "rotary",
-        "learned",
-    }
-
-
 def table(app: AppTest, place: int) -> list[str]:
     """The rows of a table of losses: who, loss, letters right."""
     tables = [text.value for text in app.markdown if "| loss (nats per letter) |" in text.value]
@@ -165,97 +133,91 @@ def table(app: AppTest, place: int) -> list[str]:
 
 def by_hand(seed: int, weights: tuple[Float[Tensor, "n n"] | None, Float[Tensor, "n n"] | None]) -> float:
     """The loss with these weights, None for a head's own, by the formulas of each layer and without interventions."""
-    model, ids = two_heads.shipped_model(), [LETTERS.index(letter) for letter in sequence(seed)]
+    model, ids = two_heads.shipped_model(), [LETTERS.index(letter) for letter in rounds.sequence(seed)]
     X = model.embedding(torch.tensor([ids[:-1]]))
     for layer, given in zip(model.layers, weights, strict=True):
         Z, attention = layer.addnorm1.branch(X), layer.attention
         added = attention(Z, Z, Z, causal=True) if given is None else attention.W_o(given @ attention.W_v(Z))
         X = X + added
     log_p = model.head(model.norm(X))[0].log_softmax(dim=-1)
-    return float(-torch.stack([log_p[i, ids[i + 1]] for i in range(PERIOD, COUNT)]).mean())
+    return float(-torch.stack([log_p[i, ids[i + 1]] for i in range(PERIOD, rounds.COUNT)]).mean())
 
 
 def by_name(name: str) -> Float[Tensor, "n n"] | None:
     """The weights of a pattern, written out."""
-    weights = torch.zeros(COUNT, COUNT)
-    for i in range(COUNT):
+    weights = torch.zeros(rounds.COUNT, rounds.COUNT)
+    for i in range(rounds.COUNT):
         if name == "uniform":
             weights[i, : i + 1] = 1 / (i + 1)
         elif name == "after-occurrence" and i >= PERIOD:
             weights[i, i - PERIOD + 1] = 1
         elif name in ("previous", "diagonal", "first"):
             weights[i, {"previous": max(0, i - 1), "diagonal": i, "first": 0}[name]] = 1
-    return None if name == TRAINED else weights
+    return None if name == rounds.TRAINED else weights
 
 
 def test_the_token_after_the_previous_occurrence() -> None:
-    assert keys_after("abcab") == (-1, -1, -1, 1, 2)
-    assert keys_after("aab") == (-1, 1, -1)
+    assert rounds.keys_after("abcab") == (-1, -1, -1, 1, 2)
+    assert rounds.keys_after("aab") == (-1, 1, -1)
     assert weights_of((0, -1, 1)).tolist() == [[1, 0, 0], [0, 0, 0], [0, 1, 0]]
 
 
-@pytest.mark.parametrize("first", [OFF, TRAINED, *NAMED])
-@pytest.mark.parametrize("second", [OFF, TRAINED, *NAMED])
+@pytest.mark.parametrize("first", [rounds.OFF, rounds.TRAINED, *rounds.NAMED])
+@pytest.mark.parametrize("second", [rounds.OFF, rounds.TRAINED, *rounds.NAMED])
 def test_the_loss_of_every_two_patterns_is_that_of_the_formula(first: str, second: str) -> None:
     with torch.no_grad():
         expected = by_hand(3, (by_name(first), by_name(second)))
-    made = outcome(3, first, second)
+    made = rounds.outcome(3, first, second)
     assert made.loss == pytest.approx(expected, abs=1e-4)
     for given, shown in zip((by_name(first), by_name(second)), made.maps, strict=True):
         assert given is None or torch.allclose(given, shown, atol=1e-6)
 
 
 def test_the_score_is_the_share_of_the_gap() -> None:
-    assert score(1.5, 1.0, 3.0) == 0.75
-    assert score(3.0, 1.0, 3.0) == 0
-    assert score(5.0, 1.0, 3.0) == -1
-    assert score(1.0, 2.0, 2.0) is None
+    assert rounds.score(1.5, 1.0, 3.0) == 0.75
+    assert rounds.score(3.0, 1.0, 3.0) == 0
+    assert rounds.score(5.0, 1.0, 3.0) == -1
+    assert rounds.score(1.0, 2.0, 2.0) is None
 
 
 def test_moves_are_read_undone_and_bounded() -> None:
-    moves = read_moves("617282a5")
+    moves = rounds.read_moves("617282a5")
     assert moves == ((6, 1), (7, 2), (8, 2), (10, 5))
-    assert write_moves(moves) == "617282a5"
-    assert read_moves("66") == ((6, 6),), "a query may attend to itself"
-    assert keys_of(add_move(moves, 8, 3))[6:] == (1, 2, 3, -1, 5)
-    assert add_move(moves, 8, 2) == moves, "it changes nothing"
-    assert keys_of(add_move(moves, 8, 3)[:-1]) == keys_of(moves)
+    assert rounds.write_moves(moves) == "617282a5"
+    assert rounds.read_moves("66") == ((6, 6),), "a query may attend to itself"
+    assert rounds.keys_of(rounds.add_move(moves, 8, 3))[6:] == (1, 2, 3, -1, 5)
+    assert rounds.add_move(moves, 8, 2) == moves, "it changes nothing"
+    assert rounds.keys_of(rounds.add_move(moves, 8, 3)[:-1]) == rounds.keys_of(moves)
     many = moves
     for key in (4, 3) * 100:
-        many = add_move(many, 8, key)
-    assert read_moves(write_moves(many)) == many
-    assert keys_of(many)[6:] == (1, 2, 3, -1, 5)
+        many = rounds.add_move(many, 8, key)
+    assert rounds.read_moves(rounds.write_moves(many)) == many
+    assert rounds.keys_of(many)[6:] == (1, 2, 3, -1, 5)
 
 
 @pytest.mark.parametrize("text", ["6", "12", "b0", "zz", "6 1", "<b>", "０１", "61" * 61])
-def test_moves_that_are_none(text: str) -> None:
-    assert read_moves(text) is None
-
-
-@pytest.mark.parametrize(
-    "point",
-    [{}, {"x": "1", "y": 2}, {"x": 3, "y": 2}, {"x": -1, "y": 2}, {"x": 1, "y": 11}, {"x": float("nan"), "y": 2}],
-)
-def test_a_click_that_is_no_cell(point: dict[str, object]) -> None:
-    assert read_cell(point) is None
-    assert read_cell({"x": 1, "y": 6}) == (6, 1)
+def test_moves_and_clicks_that_are_none(text: str) -> None:
+    assert rounds.read_moves(text) is None
+    for x, y in (("1", 2), (3, 2), (-1, 2), (1, 11), (float("nan"), 2)):
+        assert rounds.read_cell({"x": x, "y": y}) is rounds.read_cell({}) is None
+    assert rounds.read_cell({"x": 1, "y": 6}) == (6, 1)
 
 
 def test_a_reader_plays_the_head_key_by_key_and_undoes(open_page: OpenPage) -> None:
     app = open_page(CHAPTER)
-    keys = [-1] * COUNT
+    keys = [-1] * rounds.COUNT
     assert "No key chosen yet" in one_line(app)
-    for query in range(PERIOD, COUNT):
+    for query in range(PERIOD, rounds.COUNT):
         keys[query] = query - PERIOD + 1
         app.button_group(key="l-play-2-key").set_value(keys[query]).run()
-        made = outcome(0, TRAINED, tuple(keys))
+        made = rounds.outcome(0, rounds.TRAINED, tuple(keys))
         assert table(app, 0)[0] == f"| yours | {made.loss:.2f} | {made.right} of 5 |"
-    trained, without = outcome(0, TRAINED, TRAINED), outcome(0, TRAINED, OFF)
+    trained, without = rounds.outcome(0, rounds.TRAINED, rounds.TRAINED), rounds.outcome(0, rounds.TRAINED, rounds.OFF)
     assert table(app, 0)[1:] == [
         f"| trained | {trained.loss:.2f} | {trained.right} of 5 |",
         f"| switched off | {without.loss:.2f} | {without.right} of 5 |",
     ]
-    share = score(made.loss, trained.loss, without.loss)
+    share = rounds.score(made.loss, trained.loss, without.loss)
     assert f"You are **{share:.0%}** of the way" in one_line(app)
     assert app.query_params["l-play-2"] == "61728394a5"
     shown = np.nan_to_num(drawn(app, "pattern")[0]["z"])

@@ -11,6 +11,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.position_embeddings import offset_figures
 from tests.pages import reading
+from tests.pages.reading import array
 from viz_core.lessons.position_embeddings.order import SharedLayer
 from viz_core.lessons.position_embeddings.scheme_parts import offsets_of, skew_stages
 from viz_core.positional import BY_NAME, SCHEMES
@@ -38,16 +39,8 @@ def claims(app: AppTest) -> list[str]:
 def open_at(open_page: OpenPage, **parameters: object) -> AppTest:
     """open_at(open_page, skew_n=4): with pe-skew-n=4 in the address."""
     parameters = {"source": "sentence", "section": "Side by side"} | parameters  # it opens on one word
-    return open_page(
-        CHAPTER,
-        **{"open-all": "false"},
-        **{f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()},
-    )
-
-
-def array(numbers: Any) -> np.ndarray:
-    """An array or a list, whose gaps are None."""
-    return np.array(numbers, dtype=float)
+    address = {f"pe-{name.replace('_', '-')}": str(value) for name, value in parameters.items()}
+    return open_page(CHAPTER, **{"open-all": "false"} | address)
 
 
 @functools.cache
@@ -75,6 +68,8 @@ CONTROLS: dict[str, tuple[object, Callable[[], list[torch.Tensor]]]] = {
 
 def test_each_control_moves_the_maps(open_page: OpenPage) -> None:
     app = open_at(open_page)
+    cards = [each.proto for each in app.get("flex_container") if "-card-" in each.proto.id]
+    assert [card.height_config.use_stretch for card in cards] == [False] + [True] * len(SCHEMES), "as high as its row"
     kinds = {"head": "number_input", "text": "text_input"}
     for name, (value, expected) in CONTROLS.items():
         widget = getattr(app, kinds.get(name, "segmented_control"))(key=f"pe-{name}")
@@ -121,12 +116,7 @@ def test_indices_are_0_to_6_for_minus_3_to_3() -> None:
     table = offset_figures.table_figure(4, LABELS).data[0]
     assert table.z[0].tolist() == [-3, -2, -1, 0, 1, 2, 3]
     index = offset_figures.index_figure(4, None, LABELS).data[0]
-    assert index.text.tolist() == [
-        ["3", "4", "5", "6"],
-        ["2", "3", "4", "5"],
-        ["1", "2", "3", "4"],
-        ["0", "1", "2", "3"],
-    ]
+    assert ["".join(row) for row in index.text.tolist()] == ["3456", "2345", "1234", "0123"]
     clipped = offset_figures.index_figure(4, 1, LABELS).data[0]
     assert clipped.text[0].tolist() == ["1", "2", "2", "2"]
     assert clipped.z[3].tolist() == [-1, -1, -1, 0]

@@ -9,7 +9,7 @@ import torch
 from streamlit.testing.v1 import AppTest
 
 from pages.relative_projection.figures import arc, shown_pairs
-from tests.pages.reading import claim_names, marks
+from tests.pages.reading import claim_names, marks, one_line
 from tests.visits import Visits
 from ui.text.numbers import localised
 from viz_core.lessons.relative_projection import projection_residual
@@ -17,10 +17,6 @@ from viz_core.positional import angular_frequencies, sinusoidal_rows
 
 OpenPage = Callable[..., AppTest]
 CHAPTER = "relative-projection"
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
 
 
 def badge(app: AppTest, words: str) -> tuple[bool, str]:
@@ -34,9 +30,9 @@ def pair(position: int, j: int, d: int) -> str:
 
 def test_opens_with_numbers_of_the_library(visits: Visits) -> None:
     app = visits(CHAPTER)
-    assert f"| {pair(3, 3, 32)} |" in texts(app)
-    assert f"| {pair(8, 3, 32)} |" in texts(app)
-    assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in texts(app)
+    assert f"| {pair(3, 3, 32)} |" in one_line(app)
+    assert f"| {pair(8, 3, 32)} |" in one_line(app)
+    assert f"| {2 * math.pi / float(angular_frequencies(32)[3]):,.2f} positions |" in one_line(app)
     residual = float(projection_residual(5, 32, torch.arange(1000)).max())
     assert badge(app, "for all 1,000 positions") == (True, localised(f"{residual:.2g}", "en"))
     assert badge(app, "is the transpose of") == (True, "0")
@@ -49,7 +45,7 @@ def test_a_narrower_encoding_says_that_the_pair_is_gone(open_page: OpenPage) -> 
     app = open_page(CHAPTER, **{"rp-pair": "12"})
     app.select_slider(key="rp-width").set_value(8).run()
     assert app.slider(key="rp-pair").value == 3
-    assert "The address asks for Pair j = 12, which cannot be shown here" in texts(app)
+    assert "The address asks for Pair j = 12, which cannot be shown here" in one_line(app)
 
 
 @pytest.mark.parametrize("turn", [0.0, 0.3, -2.0, 6.0, 20.0, -100.0])

@@ -12,7 +12,7 @@ from streamlit.testing.v1 import AppTest
 
 from pages.scoring_functions.scores import WordQuery, _steps_to_largest
 from pages.scoring_functions.typed_numbers import TypedNumbersError, read_batches, read_lengths
-from tests.pages.reading import charts, claim_names, figure_names, figures_alt, marks
+from tests.pages.reading import charts, claim_names, figure_names, figures_alt, marks, one_line
 from tests.visits import Visits
 from ui.text.words import load_words
 from viz_core.attention import masked_softmax
@@ -29,10 +29,6 @@ OTHERS = SCALING | {"sentences", "plane", "terms", "kept", "scores", "toy"}
 MASK = {"open-all": "false", "sf-open-mask": "true"}  # of its sections, the one that reads the typed scores
 READ = {"weights", "gradient", "mask", "output"}
 BOOK = torch.tensor([[[0.0, 1, 7, -3], [-2, 0.5, 1, 0]], [[1, 1, 1, 1], [0, 3, 0.5, -2]]])
-
-
-def texts(app: AppTest) -> str:
-    return "\n".join(element.value for element in [*app.markdown, *app.caption]).replace("\\", "").replace("−", "-")
 
 
 def rows(weights: torch.Tensor) -> str:
@@ -65,8 +61,8 @@ def test_examples_fill_the_boxes_with_lengths_per_row_per_query_or_none(open_pag
         app.button(key=f"sf-example-{name}").click().run()
         assert app.text_area(key="sf-scores").value.startswith("0 1 7 −3")
         assert app.text_input(key="sf-lengths").value == lengths
-        assert "= (2, 2, 4)" in texts(app)
-        assert kind in texts(app)
+        assert "= (2, 2, 4)" in one_line(app)
+        assert kind in one_line(app)
         assert rows(masked_softmax(BOOK, tensor)) in figures_alt(app)
 
 
@@ -82,7 +78,7 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert sentence in app.warning[0].value.replace("\\", "")
         assert app.text_area(key="sf-scores").value == scores
         assert app.text_input(key="sf-lengths").value == lengths
-        assert "as soon as your scores can be read" in texts(app)  # the debugger waits, the tabs work
+        assert "as soon as your scores can be read" in one_line(app)  # the debugger waits, the tabs work
         assert set(figure_names(app)) == MAIN | OTHERS
 
 
@@ -96,7 +92,7 @@ def _half_overflows() -> bool:
 
 
 def test_the_debugger_names_leaks_overflows_and_writing(visits: Visits) -> None:
-    text = texts(visits(CHAPTER, **MASK))
+    text = one_line(visits(CHAPTER, **MASK))
     assert text.count("No weight on a masked key at any length") == 2
     assert text.count("**Leaks** at length 0: up to 1 of the weight") == 1
     overflows = _half_overflows()
@@ -118,7 +114,7 @@ def test_every_score_of_a_scene_of_two_widths(open_page: OpenPage) -> None:
     assert len(undefined) == len(FUNCTIONS) - len(defined)
     assert "Widths 20 and 2" in undefined[0]
     found = [f"own key: {entry.found:.0%}" for entry in defined if not math.isnan(entry.found)]
-    assert re.findall(r"own key: \d+%", texts(app)) == found
+    assert re.findall(r"own key: \d+%", one_line(app)) == found
     assert list(app.dataframe[0].value["Parameters"]) == [entry.parameters for entry in entries.values()]
     assert all(holds for holds, _ in marks(app).values())
 
@@ -139,23 +135,31 @@ def test_typed_pasted_and_printed(text: str) -> None:
     assert read_batches(text).tolist() == expected
 
 
-@pytest.mark.parametrize(
-    ("text", "reason", "values"),
-    [
-        ("", "empty", {}),
-        ("[[]]", "empty", {}),
-        ("0 1\n\n2 nan", "not-a-number", {"row": 2, "cell": "nan"}),
-        ("1e39 0", "too-large", {"row": 1, "cell": "1e39"}),
-        ("0 1 2\n3 4", "ragged", {"row": 2, "found": 2, "expected": 3}),
-        ("0 1\n2 3\n\n4 5", "uneven", {"batch": 2, "found": 1, "expected": 2}),
-        ("1\n\n" * 5, "too-many", {"what": "batches", "found": 5, "most": 4}),
-        ("1 " * 13, "too-many", {"what": "columns", "found": 13, "most": 12}),
-    ],
-)
-def test_refused_with_the_place(text: str, reason: str, values: dict[str, object]) -> None:
-    with pytest.raises(TypedNumbersError) as error:
-        read_batches(text)
-    assert (error.value.reason, error.value.values) == (reason, values)
+UNREAD: list[tuple[str, str, dict[str, object]]] = [
+    ("", "empty", {}),
+    ("[[]]", "empty", {}),
+    ("0 1\n\n2 nan", "not-a-number", {"row": 2, "cell": "nan"}),
+    ("1e39 0", "too-large", {"row": 1, "cell": "1e39"}),
+    ("0 1 2\n3 4", "ragged", {"row": 2, "found": 2, "expected": 3}),
+    ("0 1\n2 3\n\n4 5", "uneven", {"batch": 2, "found": 1, "expected": 2}),
+    ("1\n\n" * 5, "too-many", {"what": "batches", "found": 5, "most": 4}),
+    ("1 " * 13, "too-many", {"what": "columns", "found": 13, "most": 12}),
+]
+NO_LENGTHS: list[tuple[str, str, dict[str, object]]] = [
+    ("2 two", "no-length", {"cell": "two", "most": 4}),
+    ("2 inf", "no-length", {"cell": "inf", "most": 4}),
+    ("2 5", "length", {"cell": "5", "most": 4}),
+    ("-1 2", "length", {"cell": "-1", "most": 4}),
+    ("1 2 3", "count", {"found": 3, "rows": 2, "queries": 4}),
+]
+
+
+@pytest.mark.parametrize("read", [read_batches, lambda text: read_lengths(text, 2, 2, 4)])
+def test_refused_with_the_place(read: Callable[[str], object]) -> None:
+    for text, reason, values in UNREAD if read is read_batches else NO_LENGTHS:
+        with pytest.raises(TypedNumbersError) as error:
+            read(text)
+        assert (error.value.reason, error.value.values) == (reason, values)
 
 
 @settings(max_examples=150)
@@ -179,22 +183,6 @@ def test_lengths(text: str, expected: list[object]) -> None:
     assert lengths is not None
     assert lengths.tolist() == expected
     assert lengths.dtype == torch.long
-
-
-@pytest.mark.parametrize(
-    ("text", "reason", "values"),
-    [
-        ("2 two", "no-length", {"cell": "two", "most": 4}),
-        ("2 inf", "no-length", {"cell": "inf", "most": 4}),
-        ("2 5", "length", {"cell": "5", "most": 4}),
-        ("-1 2", "length", {"cell": "-1", "most": 4}),
-        ("1 2 3", "count", {"found": 3, "rows": 2, "queries": 4}),
-    ],
-)
-def test_lengths_refused(text: str, reason: str, values: dict[str, object]) -> None:
-    with pytest.raises(TypedNumbersError) as error:
-        read_lengths(text, 2, 2, 4)
-    assert (error.value.reason, error.value.values) == (reason, values)
 
 
 def test_the_steps_from_product_to_weight_follow_from_each_other() -> None:
