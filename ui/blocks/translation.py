@@ -21,7 +21,7 @@ from ui.widgets.inputs import set_text, shared_text_input
 from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
-from viz_core.pretrained.samples import Sample, sentence, sentences
+from viz_core.pretrained.samples import BOOK_SENTENCES, Sample, sentence, sentences
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
 from viz_core.view.shipped import aligning_head
@@ -84,8 +84,8 @@ def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
 
 
 def _presets(chapter: Chapter, text: str, words: Words) -> None:
-    """Draw the sample sentences, with the one in the text line selected."""
-    key, english = chapter.controls.key("preset"), {sample.id: sample.english for sample in sentences()}
+    """Draw the sample sentences but the book's, which are too short to show much; that of the text line is selected."""
+    key, english = (chapter.controls.key("preset"), {each.id: each.english for each in sentences()[BOOK_SENTENCES:]})
 
     def choose() -> None:
         set_text(chapter.controls.key("text"), english[st.session_state[key]])

@@ -63,9 +63,12 @@ class Sample:
     references: tuple[str, ...]
 
 
+BOOK_SENTENCES = 4
+
+
 @cache
 def sentences() -> tuple[Sample, ...]:
-    """The book's four sentences first, then longer ones."""
+    """The book's sentences first, then longer ones."""
     return _read(_SENTENCES)
 
 

@@ -39,9 +39,9 @@ def test_something_is_there_before_anything_is_typed(visits: Visits, translator:
     assert f"−{-result.log_probability:.2f}" in texts(app)
 
 
-def test_presets_come_with_the_books_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
+def test_the_books_sentences_come_with_its_bleu_and_sacrebleu(open_page: OpenPage, translator: Translator) -> None:
     app = open_page("transformer")
-    app.radio(key="t-preset").set_value("home").run()
+    app.text_input(key="t-text").set_value("I'm home.").run()
     result = translator.translate("I'm home.")
     reference = "Je suis chez moi."
     assert f"**{book_bleu(result.text.lower().split(), reference.lower().split()):.3f}**" in texts(app)
