@@ -74,7 +74,7 @@ def measure(samples: int = 5, chapters: Sequence[str] | None = None) -> list[Row
     )
     return [
         Row("home: server start to first picture", "s", starts, target=START),
-        *(Row("home: request to words", "s", pictured[name], target=WORDS) for name in chapters if name == "home"),
+        *([Row("home: request to words", "s", pictured["home"], target=WORDS)] if "home" in pictured else []),
         *_rows("a visit, settled", settled, SETTLED, _EMPTY, empty),
         Row(_FURNISHED, "s", furnished, _EMPTY, empty),
         _rows("a visit, first picture", pictured, FIRST_PICTURE, _EMPTY, empty)[0],

@@ -35,6 +35,7 @@ from viz_core.models.transformer import TransformerEncoder
 from viz_core.models.transformer_decoder import BlockCache, DecoderState, TransformerDecoder
 from viz_core.positional.sinusoidal import sinusoidal_rows
 from viz_core.pretrained import Translator, load
+from viz_core.pretrained.samples import BOOK_SENTENCES, sentence, sentences
 from viz_core.trace import Trace
 
 
@@ -205,8 +206,7 @@ def export_translator(model: EncoderDecoder) -> tuple[dict[str, bytes], WeightSt
 
 NAME = "transformer-en-fr"
 BEAMS = (1, 4)
-EXAMPLE = "preset.letter"
-PRESETS = ("preset.go", "preset.calm", "preset.home", "preset.cat", "preset.book", "preset.rain")
+EXAMPLE = sentence("cat")
 PROBLEMS = {
     "too-long": "This text has {count:,} characters; at most {most:,} can be translated.",
     "empty": "There is nothing to translate yet: type an English sentence.",
@@ -237,15 +237,15 @@ def page(words: Words) -> dict[str, Any]:
 
 def page_of(name: str, words: Words, of_hint: str) -> dict[str, Any]:
     """A page with a sentence to translate."""
-    examples = [words("translation")(preset) for preset in PRESETS]
+    examples = [each.english for each in sentences()[BOOK_SENTENCES:]]
     own = {"name": name, "chapter": name, "title": words(name).title, "text": words(name).label("text")}
     hint, button = words(of_hint)("placeholder"), words("translation")("translate")
     return own | {"placeholder": hint, "button": button, "examples": examples}
 
 
-def recorded(words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
+def recorded(_words: Words, translator: Translator) -> tuple[dict[str, Any], Trace]:
     """The translation of the example, as `translate` of translator.js returns it."""
-    found = translator.translate(words("translation")(EXAMPLE))
+    found = translator.translate(EXAMPLE)
     names = product(("source", "target", "decoder"), ("tokens", "words"))
     return {
         **{f"{side}{part.title()}": getattr(found, f"{side}_{part}") for side, part in names},
@@ -273,19 +273,18 @@ def data(words: Words, translator: Translator) -> dict[str, Any]:
         "open": ".".join(["cross", *map(str, best)]),
         "model": translator.card.name,
         "revision": translator.card.revision,
-        "example": words("translation")(EXAMPLE),
+        "example": EXAMPLE,
         "beams": BEAMS,
     }
 
 
-WALK_EXAMPLE = "preset.cat"
 _EDIT = ("hide-key", "show-key")
 """Words for what the graphs cannot do; without them the component does not offer it."""
 
 
 def walk_page(files: SiteFiles, words: Words, translator: Translator, own: dict[str, Any]) -> str:
     """The page of the walk, which opens with its first picture recorded; `own` is the data of the translator's page."""
-    chapter, text = words("walk"), words("translation")(WALK_EXAMPLE)
+    chapter, text = words("walk"), EXAMPLE
     texts: dict[str, Any] = {
         "words": {name: word for name, word in walk_words(chapter).items() if name not in _EDIT},
         "links": {

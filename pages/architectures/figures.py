@@ -27,7 +27,7 @@ def milliseconds(measurements: Sequence[Measurement]) -> dict[str, Any]:
 
 
 # Every chart of the chapter: the layer's colour, and a mark for readers who do not tell colours apart.
-COLOURS = dict(zip(ARCHITECTURES, (ACCENT, *CATEGORIES[3:7]), strict=True))
+COLOURS = dict(zip(ARCHITECTURES, (ACCENT, *CATEGORIES[4:8]), strict=True))
 SYMBOLS = dict(zip(ARCHITECTURES, ("circle", "square", "diamond", "diamond-open", "triangle-up"), strict=True))
 
 

@@ -41,18 +41,14 @@ def map_figure(
     figure = traces.cells(go.Figure(), cells, hover=hover, gap=1, written=numbers, meta="weight", textfont={"size": 11})
     row = {"x0": -0.5, "x1": len(source) - 0.5, "y0": step - 0.5, "y1": step + 0.5}
     figure.add_shape(type="rect", **row, line={"color": QUERIES, "width": 3})
+    axis = {"showgrid": False}
     return lay_out(
         figure,
         labels["source"],
         labels["written"],
-        height=100 + 19 * min(len(target), 24),
-        xaxis={**token_ticks(source), "tickangle": -35, "tickfont": {"color": KEYS}, "showgrid": False},
-        yaxis={
-            **token_ticks(target),
-            "range": [len(target) - 0.5, -0.5],
-            "tickfont": {"color": QUERIES},
-            "showgrid": False,
-        },
+        height=100 + 19 * min(len(target), 40),
+        xaxis={**token_ticks(source), "tickangle": -35, **axis, "tickfont": {"color": KEYS}},
+        yaxis={**token_ticks(target), "range": [len(target) - 0.5, -0.5], **axis, "tickfont": {"color": QUERIES}},
         meta=named_parts(x="key", y="word"),
     )
 

@@ -30,6 +30,7 @@ from viz_core.lessons.bahdanau import (
 from viz_core.pretrained import Translation
 from viz_core.pretrained.bleu import Difference, book_bleu
 from viz_core.pretrained.samples import sentence
+from viz_core.pretrained.tokenization import whole_words
 from viz_core.runtime.assets import ASSETS, reading
 
 PLAIN, ATTENTION = "seq2seq-en-fr", "bahdanau-en-fr"
@@ -282,7 +283,8 @@ def states(chapter: Chapter, request: TranslationRequest, result: Translation, s
 
 
 def _weights(chapter: Chapter, name: str, steps: DecoderSteps, step: int, result: Translation) -> None:
-    weights, words = word_weights(steps.weights, result.source_tokens, result.source_words)
+    weights = word_weights(steps.weights, result.source_words)
+    words = whole_words(result.source_tokens, result.source_words)
     most = int(weights[step].argmax())
     chapter.figure(
         name,

@@ -66,7 +66,7 @@ def heads_figure(
 
 
 def named_groups(tables: Iterable[HeadTable], measures: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return which heads are "costly" to switch off but near or below chance, and which are "cheap" and far beyond.
+    """Return which heads are "costly" to switch off but hardly beyond chance, and which are "cheap" and far beyond.
 
     High is above half of the largest value of all heads, low below a quarter. A group without heads is left out; there
     is none unless one measure is a role, which some head has beyond chance, and the other is worth.
@@ -75,13 +75,14 @@ def named_groups(tables: Iterable[HeadTable], measures: Sequence[str]) -> dict[s
     if len(roles) != 1 or "worth" not in measures:
         return {}
     share, worth, least_worth = (
-        np.nan_to_num(np.concatenate([table.plotted(measure, part) for table in tables]))
+        np.concatenate([table.plotted(measure, part) for table in tables])
         for measure, part in ((roles[0], "mean"), ("worth", "mean"), ("worth", "low"))
     )
-    if share.max() < _LEAST:
+    most_share, most_worth = (np.nanmax(each, initial=0) for each in (share, worth))  # NaN: not measured, and not named
+    if most_share < _LEAST:
         return {}
-    cheap = (share > _HIGH * share.max()) & (worth < _LOW * max(0, worth.max()))
-    costly = (worth > _HIGH * worth.max()) & (least_worth > 0) & (share < _LOW * share.max())
+    cheap = (share > _HIGH * most_share) & (worth < _LOW * most_worth)
+    costly = (worth > _HIGH * most_worth) & (least_worth > 0) & (share < _LOW * most_share)
     return {name: group for name, group in (("cheap", cheap), ("costly", costly)) if group.any()}
 
 

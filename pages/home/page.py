@@ -10,6 +10,7 @@ from ui.blocks.linked_sentences import compute, draw_sentences, recorded
 from ui.chapter.contents import SECTIONS, chapters
 from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_link
+from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import network
 from ui.widgets.controls import Controls
 
@@ -41,7 +42,7 @@ sentence()
 with st.container(horizontal=True, key="begin"):
     tour_link()
     home.next()
-home.send_picture()
+flush_messages()
 for section in SECTIONS:
     st.header(home.common(f"section.{section}"), anchor=section)
     with st.container(horizontal=True, key=f"gallery-{section}"):

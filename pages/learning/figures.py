@@ -130,7 +130,7 @@ def reversed_pairs(reaches: Mapping[str, Reach], paper: str) -> list[tuple[str, 
 
 
 _GREY = "rgba(128,128,128,0.8)"
-_CURVES = (CATEGORIES[6], CATEGORIES[3], CATEGORIES[5])  # none of queries, keys or values
+_CURVES = (CATEGORIES[6], CATEGORIES[4], CATEGORIES[5])  # none of queries, keys, values or weights
 _DASHES = ("solid", "dash", "dot", "dashdot")
 _SYMBOLS = ("circle", "square", "diamond", "cross", "x", "triangle-up", "star")
 _LEGEND_BELOW = {"y": -0.2, "yanchor": "top"}  # above, the buttons of the chart would cover it

@@ -90,7 +90,7 @@ with maps:
         second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
     view = initial_state(groups, result)
     if broken:
-        view, _ = read_link(ViewLink(st.query_params.get("head")), groups, view)
+        view, _ = read_link(ViewLink(*(st.query_params.get(name) for name in ("head", "pin", "look"))), groups, view)
     else:
         view = chapter.attention_view(
             shown,

@@ -212,7 +212,9 @@ def _view(chapter: Chapter, layer_inputs: LayerInputs) -> None:
     contribution_kind = chapter.contribution_kind()
     group = _maps(chapter, layer_inputs, contribution_kind)
     head = _default_head(layer_inputs)
-    beside = DisplayOptions(compare="side", other=f"0.0.{min(_SECOND_HEAD, head) - 1}") if head else DisplayOptions()
+    second = min(_SECOND_HEAD, head) - 1
+    other = head if open_head(chapter, layer_inputs) == second else second
+    beside = DisplayOptions(compare="side", other=f"0.0.{other}") if head else DisplayOptions()
     chapter.attention_view(
         (group,),
         ViewState("heads", 0, head, display=beside),

@@ -39,7 +39,7 @@ _IN_CHAPTERS = (
     *("Button", "Checkbox"),
 )
 _FIRST = {"home": "linked_sentences", "walk": "walk", "review": "review"}
-"""What pages that are no chapters open on."""
+"""The first component of each page that is not a chapter."""
 _COMPONENTS = ("history", "lazy_parts", "present", "tour")
 """Ours that every chapter has."""
 _STYLE, _WHILE_LOADING = (ASSETS / "components" / f"{name}.css" for name in ("app", "loading"))

@@ -84,8 +84,8 @@ def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
 
 
 def _presets(chapter: Chapter, text: str, words: Words) -> None:
-    """Draw the sample sentences but the book's, which are too short to show much; that of the text line is selected."""
-    key, english = (chapter.controls.key("preset"), {each.id: each.english for each in sentences()[BOOK_SENTENCES:]})
+    """Draw the longer sample sentences as buttons; the one in the text line is selected."""
+    key, english = chapter.controls.key("preset"), {each.id: each.english for each in sentences()[BOOK_SENTENCES:]}
 
     def choose() -> None:
         set_text(chapter.controls.key("text"), english[st.session_state[key]])

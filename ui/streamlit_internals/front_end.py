@@ -79,7 +79,7 @@ NOTHING_JUMPS = """<script>
       })(document.documentElement, { once: true, capture: true });
     </script>"""
 CHOSEN_IN_SIGHT = """<script>
-      // Of choices in one row that scrolls the chosen one is in sight: at first, and when another is chosen.
+      // Keep the chosen option of a row that scrolls in view: at first, and when another is chosen.
       (function (shown, timer) {
         const seek = () => {
           timer = null;

@@ -52,19 +52,14 @@ def decoder_steps(translator: Translator, translation: Translation) -> DecoderSt
     return DecoderSteps(*(torch.stack(rows).float().cpu() for rows in (queries, weights, contexts, probabilities)))
 
 
-def word_weights(
-    weights: Float[Tensor, "steps keys"], tokens: Sequence[str], words: Sequence[int]
-) -> tuple[Float[Tensor, "steps words"], list[str]]:
-    """Weights of whole words, the sums of their pieces', and the words.
+def word_weights(weights: Float[Tensor, "steps keys"], words: Sequence[int]) -> Float[Tensor, "steps words"]:
+    """Weights of whole words: the sums of their pieces'.
 
     Args:
         words: the number of the word that each token is a piece of, from 0.
     """
-    names = [""] * (words[-1] + 1)
-    for token, word in zip(tokens, words, strict=True):
-        names[word] += token
-    summed = torch.zeros(len(weights), len(names), dtype=weights.dtype)
-    return summed.index_add_(1, torch.tensor(words), weights), names
+    summed = torch.zeros(len(weights), words[-1] + 1, dtype=weights.dtype)
+    return summed.index_add_(1, torch.tensor(words), weights)
 
 
 @torch.inference_mode()

@@ -74,3 +74,15 @@ def join_pieces(pieces: Sequence[str]) -> str:
     for run in set(_BYTES.findall(spelled)):
         spelled = spelled.replace(run, bytes.fromhex(re.sub("<0x|>", "", run)).decode("utf-8", errors="replace"))
     return spelled.replace(WORD_START, " ").strip() or "\u00b7"
+
+
+def whole_words(tokens: Sequence[str], numbers: Sequence[int] | None) -> list[str]:
+    """Join the pieces of each word; letters that the vocabulary lacks are as typed.
+
+    Args:
+        numbers: of the word that each token is a piece of, from 0; every token is a word if None.
+    """
+    found: dict[int, list[str]] = {}
+    for token, number in zip(tokens, numbers or range(len(tokens)), strict=True):
+        found.setdefault(number, []).append(token)
+    return [join_pieces(pieces).removeprefix("\u00b7") or "\u00b7" for pieces in found.values()]

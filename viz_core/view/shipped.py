@@ -1,6 +1,6 @@
 """Results of shipped models as the groups an attention view shows, and as sentences whose words light up."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -8,7 +8,7 @@ import numpy as np
 from viz_core.maps.alignments import best_aligner
 from viz_core.maps.fingerprints import pattern_of
 from viz_core.pretrained import Classification, Translation
-from viz_core.pretrained.tokenization import join_pieces
+from viz_core.pretrained.tokenization import whole_words
 from viz_core.view.components import group_labels
 from viz_core.view.grouping import patch_names
 from viz_core.view.map_group import MapGroup, MapPicture
@@ -116,7 +116,7 @@ def linked_sentences(groups: tuple[MapGroup, ...]) -> dict[str, Any]:
     encoder = next(group for group in groups if group.id == "encoder-self")
     opened = aligning_head(groups)
     return {
-        "lines": [_words(cross.key_tokens, cross.key_words), _words(cross.query_tokens, cross.query_words)],
+        "lines": [whole_words(cross.key_tokens, cross.key_words), whole_words(cross.query_tokens, cross.query_words)],
         "across": _head(cross, opened.layer, opened.head),
         "within": _head(encoder, *encoder.clearest) if encoder.clearest else None,
     }
@@ -132,11 +132,3 @@ def _head(group: MapGroup, layer: int, head: int) -> dict[str, Any]:
         "pattern": pattern_of(group.picture(layer).fingerprints[head]),
         "weights": [[round(weight, _DECIMALS) for weight in row] for row in weights.array.tolist()],
     }
-
-
-def _words(tokens: Sequence[str], numbers: Sequence[int] | None) -> list[str]:
-    """Join the pieces of each word; letters that the vocabulary lacks are as typed."""
-    found: dict[int, list[str]] = {}
-    for token, number in zip(tokens, numbers or range(len(tokens)), strict=True):
-        found.setdefault(number, []).append(token)
-    return [join_pieces(pieces).removeprefix("\u00b7") or "\u00b7" for pieces in found.values()]

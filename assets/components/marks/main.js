@@ -179,15 +179,16 @@ function render(view) {
   Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
-  bringIntoSight(parts.root.getRootNode().host, isAbove ? whole.top : highest, lowest);
+  bringIntoSight(figure, isAbove ? whole.top : highest, lowest);
   if (view.choosing) view.buttons.find((button) => !button.hidden)?.focus({ preventScroll: true });
 }
 
 /** Move the figure down while the question is above it, which would cover what is there; return whether it moves. */
 function makeRoom(view, figure, isAbove) {
   const room = isAbove ? `${view.parts.note.offsetHeight + GAP}px` : "";
-  const isOurs = isAbove || view.hasRoom;
-  view.hasRoom = isAbove;
+  if (view.moved && view.moved !== figure) view.moved.style.marginTop = "";
+  const isOurs = isAbove || view.moved === figure;
+  view.moved = isAbove ? figure : null;
   if (!figure || !isOurs || figure.style.marginTop === room) return false;
   figure.style.marginTop = room;
   return true;

@@ -294,9 +294,9 @@ function render(view) {
 /** Scroll to the figure and the button that reveals. */
 function seek(view) {
   view.seeks = false;
-  const { root, paper, reveal } = view.parts;
+  const { paper, reveal } = view.parts;
   const [{ top, bottom }, end] = [paper.getBoundingClientRect(), reveal.getBoundingClientRect().bottom];
-  bringIntoSight(root.getRootNode().host, top, Math.max(bottom, end));
+  bringIntoSight(document.querySelector(`.st-key-${CSS.escape(view.data.over.figure)}`), top, Math.max(bottom, end));
 }
 
 function place(view) {
