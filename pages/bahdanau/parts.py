@@ -219,7 +219,7 @@ def gallery_picture() -> Image.Image:
 
 
 TOP = 6  # next tokens shown
-FIRST = 8  # the step that is open
+FIRST = 8  # the step that is open: most rows show, and the question's does not
 ROUNDING = 1e-5  # what float32 may lose in sums of a few hundred terms
 
 _CAT = {"text": sentence("cat"), "search": "greedy"}

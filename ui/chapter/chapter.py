@@ -45,6 +45,8 @@ def reference_address(function: Callable[..., Any]) -> str | None:
 
 Value = TypeVar("Value")
 _PAINT = 0.1  # seconds that a browser needs to paint
+_PICTURE = 0.65  # and to draw the first picture of a page, before it is given all that is below
+_PAINTED = "painted"  # the page whose first picture was sent last
 
 
 class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
@@ -58,7 +60,6 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
         self.parts = parts = Parts(name, self.controls, frame.scripts)
         # What pages use most has a name here, so that a page reads like its table of contents.
         self.definition, self.heading, self.text, self.next = frame.definition, frame.heading, frame.text, frame.next
-        self.send_picture = frame.send_picture
         self.lazy, self.fragment, self.expander = parts.lazy, parts.fragment, parts.expander
         downloads = DownloadButtons(frame.words, frame.common)
         self.downloads, self.download_table, self.download_text = downloads.draw, downloads.table, downloads.text
@@ -102,6 +103,12 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
                 self._below_figure = outer
         if has_picture:
             self.send_picture()
+
+    def send_picture(self) -> None:
+        """Send a page's first picture, which the browser draws before it is given all that is below."""
+        if st.session_state.get(_PAINTED) != self.name:
+            st.session_state[_PAINTED] = self.name
+            flush_messages(_PICTURE)
 
     def main_controls(self) -> DeltaGenerator:
         """Return a row for the controls of the main figure; on a phone it stays in reach while the page scrolls."""

@@ -13,7 +13,6 @@ import streamlit as st
 from serving.process.background import freeze_imported_modules
 from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
-from ui.streamlit_internals.batched_messages import flush_messages
 from ui.text.numbers import series
 from ui.text.translations import device_name, explain, translations
 from ui.text.words import Words, load_words, streamlit_labels
@@ -25,8 +24,6 @@ from viz_core.runtime.assets import ASSETS
 _COMPONENTS = ASSETS / "components"
 _POLL_SECONDS = 0.5
 _MAX_POLLS = 20  # after which the page imports torch itself
-_PICTURE = 0.65  # seconds for a browser to draw the first picture of a page, before it is given all that is below
-_PAINTED = "painted"  # the page whose first picture was sent last
 _mount_labels = component("streamlit_labels", in_page=True)  # what Streamlit says in English
 _mount_history = component("history")  # the Back button goes through what was typed
 _mount_presenter = component("present", in_page=True)
@@ -57,12 +54,6 @@ class Frame:
         """Draw the question that the page answers."""
         with st.container(key="question"):
             st.markdown(self.words("question"))
-
-    def send_picture(self) -> None:
-        """Send a page's first picture, which the browser draws before it is given all that is below."""
-        if st.session_state.get(_PAINTED) != self.name:
-            st.session_state[_PAINTED] = self.name
-            flush_messages(_PICTURE)
 
     def definition(self) -> None:
         """Draw the definition of the chapter's subject (`definition`) and, beside it, its formula (`formula`)."""
