@@ -121,6 +121,41 @@ def test_parts_that_a_stopped_page_lacks_cannot_be_requested() -> None:
     assert app.run().session_state.parts == 0
 
 
+def _left_page() -> None:
+    import threading
+    from copy import copy
+
+    import streamlit as st
+    from streamlit.runtime.scriptrunner import add_script_run_ctx, get_script_run_ctx
+
+    from ui.streamlit_internals.batched_messages import batched_messages, flush_messages
+    from ui.streamlit_internals.script_run import clearing_fragments
+
+    run = get_script_run_ctx()
+    st.session_state.fragments = run.fragment_storage
+
+    def next_page() -> None:
+        add_script_run_ctx(threading.current_thread(), copy(run))
+        with clearing_fragments():
+            run.fragment_storage.register("next", print)
+
+    with clearing_fragments(), batched_messages():
+        st.write("a picture")
+        flush_messages(pause=0.01)
+        st.write("the rest")  # the last that this page draws, before the link is followed
+        run.script_requests.request_stop()
+        other = threading.Thread(target=next_page)
+        other.start()
+        other.join()
+
+
+def test_a_page_that_is_left_while_its_picture_is_looked_at_leaves_the_next_one_its_parts() -> None:
+    """Its late end dropped them: a section that was opened there stayed empty."""
+    app = AppTest.from_function(_left_page).run()
+    assert not app.exception
+    assert app.session_state.fragments.contains("next")
+
+
 class Line:
     """Where messages go; a run that shall end raises."""
 

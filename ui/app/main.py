@@ -19,7 +19,7 @@ if __name__ == "__main__":
 
     try:
         turn = page_turns.turn(network(), first=not has_acted(window_id() or ""))
-        with turn, batched_messages(), clearing_fragments(), report_damaged_assets():
+        with clearing_fragments(), turn, batched_messages(), report_damaged_assets():
             from ui.chapter.contents import enter  # in here: with it come the components, whose files may be damaged
 
             page = enter()

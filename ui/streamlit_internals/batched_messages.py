@@ -91,6 +91,7 @@ def batched_messages() -> Iterator[None]:
             with page_turns.pause():
                 time.sleep(left)
                 batch.flush(everything=True)  # before the page waits for its next turn
+            check()  # where a page that was left ends like one that is shown, its end drops the next one's fragments
     finally:
         run._enqueue = send
         batch.flush(everything=True)

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, ref
 
 import streamlit as st
 from streamlit import config, net_util
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from streamlit.runtime.state.session_state import SessionState
 Value = TypeVar("Value")
 _found_in_run: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()
+_last_run: WeakKeyDictionary[Any, Callable[[], Any]] = WeakKeyDictionary()  # by the fragments of its session
 
 __all__ = ["StreamlitInvalidLayoutContextError", "StreamlitPage", "TabContainer"]
 
@@ -96,13 +97,18 @@ def last_run_failed(state: SessionState) -> bool:
 def clearing_fragments() -> Iterator[None]:
     """Forget the fragments that a page lacks where it stops, as Streamlit does where a page runs to its end.
 
-    One that is requested later would be drawn where nothing is, and break the page.
+    One that is requested later would be drawn where nothing is, and break the page. A run that stops because another
+    page was requested leaves them alone: by now they are those of that page.
     """
+    run = get_script_run_ctx(suppress_warning=True)
+    if run is None or not works("script_run"):
+        yield
+        return
+    _last_run[run.fragment_storage] = ref(run)
     try:
         yield
     except StopException:
-        run = get_script_run_ctx()
-        if run is not None and works("script_run"):
+        if _last_run[run.fragment_storage]() is run:
             run.fragment_storage.clear(new_fragment_ids=run.shared.new_fragment_ids.snapshot())
         raise
 

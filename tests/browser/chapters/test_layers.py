@@ -66,7 +66,7 @@ def test_train_stop_and_look_back(page: Page, app_url: str) -> None:
 
 
 def test_pick_two_tokens_and_read_the_paths(page: Page, app_url: str) -> None:
-    page.goto(app_url)
+    page.goto(f"{app_url}/scoring-functions")  # left while it waits to send what is below its picture
     page.get_by_test_id("stSidebarNav").get_by_role("link", name="CNN, RNN or attention", exact=True).click()
     page.get_by_text("All five layers, and their paths").click()
     expect(page.get_by_text("Path from The to bed")).to_be_visible()
