@@ -78,7 +78,8 @@ def translation_inputs(chapter: Chapter, model: str) -> TranslationRequest:
         with st.container(horizontal=True, vertical_alignment="bottom"):
             text = shared_text_input(chapter.controls, "text", sentence("cat"), words("placeholder"))
             st.button(words("translate"), type="primary", key=chapter.controls.key("go"))
-            search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
+            with chapter.controls.more():
+                search = chapter.controls.choice("search", tuple(BEAMS), "greedy")
         _presets(chapter, text, words)
     return sentence_request(model, text, BEAMS[search])
 
