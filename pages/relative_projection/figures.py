@@ -114,6 +114,7 @@ Rows = Float[np.ndarray, "_ 2"]
 
 QUIET = "rgba(128,128,128,0.55)"
 _ARROW = {"symbol": "arrow", "size": 13, "angleref": "previous", "opacity": 1}
+_AWAY = 40  # pixels from the circle to the middle of a hand's label
 _CIRCLE = np.stack([f(np.linspace(0, 2 * math.pi, 97)) for f in (np.sin, np.cos)], axis=1)
 
 
@@ -164,7 +165,9 @@ def rotation_figure(
     for (x, y), colour, where in list(labelled)[: len(hands)]:
         word = f"<br>{words[where]}" if 0 <= where < len(words) else ""
         text = f"<b>{labels['hand'].format(position=_minus(where))}</b>{word}"
-        figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False)
+        figure.add_annotation(
+            x=x, y=y, xshift=_AWAY * x, yshift=_AWAY * y, text=text, font={"color": colour, "size": 17}, showarrow=False
+        )
     sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
     return lay_out(
         figure, sine, cosine, 500, meta=SQUARE, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1])
@@ -301,12 +304,12 @@ def _joined(pieces: Sequence[Rows]) -> Rows:
 
 
 def _apart(first: Float[np.ndarray, "2"], second: Float[np.ndarray, "2"], least: float = 0.34) -> Rows:
-    """Where two labels go: outside the circle at their hands, moved apart where these nearly coincide."""
+    """Where two labels go: on the circle at their hands, moved apart where these nearly coincide."""
     angles = np.array([math.atan2(*first), math.atan2(*second)])
     between = (angles[1] - angles[0] + math.pi) % (2 * math.pi) - math.pi
     push = max(0.0, least - abs(between)) / 2 * (1 if between >= 0 else -1)
     angles += np.array([-push, push])
-    return 1.25 * np.stack([np.sin(angles), np.cos(angles)], axis=1)
+    return np.stack([np.sin(angles), np.cos(angles)], axis=1)
 
 
 def _equal_axes(x: tuple[float, float], y: tuple[float, float], **both: Any) -> dict[str, dict[str, Any]]:
