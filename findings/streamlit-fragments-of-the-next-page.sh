@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
-# A page that was left, and whose script still sleeps after its last element, takes the next page's fragments when it ends.
+# A page that was left, and whose script still sleeps after its last element, takes the next page's fragments at its end.
 #
 # Versions: streamlit 1.67.0, CPU. Run 2026-11-30.
 # Guess: the run of a page that another run has replaced (fast reruns) is over: what it draws or ends changes nothing.
-# Seen: its messages are dropped, but its end is not. A run that draws nothing more is not interrupted, reaches its end, and
-# clears the session's fragment storage of all that it has not registered itself: the fragments of the page that
-# is shown. A button in one of these then does nothing, without an error in the browser, until the whole page runs again.
+# Seen: its messages are dropped, but its end is not. A run that draws nothing more is not interrupted, reaches its end,
+# and clears the session's fragment storage of all that it has not registered itself: the fragments of the page that is
+# shown. A button in one of these then does nothing, without an error in the browser, until the whole page runs again.
 # Output: next page shown: True; its fragment runs before the first page's end: True, after it: False.
 source "$(dirname "$0")/environment.bash"
 in_environment streamlit==1.67.0 websockets==15.0.1 <<'PY'
@@ -46,7 +46,8 @@ with socket.socket() as free:
     port = free.getsockname()[1]
 command = [sys.executable, "-m", "streamlit", "run", str(path), "--server.port", str(port), "--server.headless", "true"]
 command += ["--server.address", "127.0.0.1"]
-server = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, env=os.environ | {"HOME": str(path.parent)})
+quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+server = subprocess.Popen(command, env=os.environ | {"HOME": str(path.parent)}, **quiet)
 
 
 def open_socket():
