@@ -70,13 +70,11 @@ def choose_move(chapter: Chapter) -> Move:
     controls = chapter.controls
     offset = controls.slider("offset", -100, 100, 5)
     position = controls.slider("position", 0, 200, 3)
-    for_pair = st.container()  # as many as the width, below, has
     with controls.more():
         num_hiddens = controls.select_slider("width", _WIDTHS, 32)
         base = controls.number("base", 2, 1_000_000, 10_000)
         number_type = controls.choice("type", tuple(TYPES), "float64")
-    last = num_hiddens // 2 - 1
-    with for_pair:
+        last = num_hiddens // 2 - 1
         pair = controls.slider("pair", 0, last, min(3, last))
     return Move(int(offset), int(position), int(pair), num_hiddens, float(base), number_type)
 

@@ -80,7 +80,9 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
         with chapter.main_controls():
             labels = word_labels(tokens.labels)
             query = chapter.controls.choice("asks", tuple(labels), min(4, n), labels) - 1
-            head = int(chapter.controls.select("which", tuple(range(1, attention.num_heads + 1)), DEFAULT_HEAD)) - 1
+            with chapter.controls.more():
+                heads = tuple(range(1, attention.num_heads + 1))
+                head = int(chapter.controls.select("which", heads, DEFAULT_HEAD)) - 1
             broken = chapter.break_it(*WRONG_WEIGHTS)
         word_query = WordQuery(tokens, word_scores(attention, last_layer_input(encoder, tokens.X), head), query)
         with st.container(key="one-word"):  # which the tour hides as a whole

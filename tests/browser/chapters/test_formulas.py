@@ -41,6 +41,7 @@ def test_step_the_offset_change_the_number_type_and_read_the_new_numbers(page: P
         offset.press("ArrowRight")
     expect(page.get_by_role("cell", name=f"({hand(15, 3)})")).to_be_visible()
     expect(page).to_have_url(re.compile(r"rp-offset=12\b"))
+    page.get_by_role("button", name="More").click()
     pair = page.locator('input[aria-label="Pair j"]')
     pair.focus()
     pair.press("ArrowLeft")
@@ -50,7 +51,6 @@ def test_step_the_offset_change_the_number_type_and_read_the_new_numbers(page: P
     residual = float(projection_residual(12, 32, torch.arange(1000)).max())
     expect(claimed_residual(page)).to_have_text(localised(f"{residual:.2g}", "en"))
 
-    page.get_by_role("button", name="More").click()
     page.get_by_role("radio", name="bfloat16").click()
     residual = float(projection_residual(12, 32, torch.arange(1000), dtype=torch.bfloat16).max())
     expect(claimed_residual(page)).to_have_text(localised(f"{residual:.2g}", "en"))
