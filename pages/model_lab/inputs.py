@@ -1,7 +1,6 @@
 """Controls for the inputs of a model: texts, pictures, videos and sounds."""
 
 from collections.abc import Callable, Sequence
-from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -66,13 +65,11 @@ def read_inputs(chapter: Chapter, model: HubModelSpec, card: HubCard) -> HubRequ
     writing = [control for control in controls if control.widget == "writing"]
     others = [control for control in controls if control not in writing]
     values: dict[str, Any] = {}
-    beside_text = bool(writing) and any(control.widget == "shared-text" for control in others)
-    with st.container(horizontal=True, vertical_alignment="bottom") if beside_text else nullcontext():
-        with st.container() if beside_text else nullcontext():
-            for control in others:
-                values |= _WIDGETS[control.widget](chapter, card, control)
-        for control in writing:
-            values |= _writing(chapter, control)
+    with st.container(gap="xsmall"):
+        for control in others:
+            values |= _WIDGETS[control.widget](chapter, card, control)
+    for control in writing:
+        values |= _writing(chapter, control)
     if any(values.get(name, "") is None for name in ("image", "video", "sound")):
         return None
     text = values.get("text") or ""

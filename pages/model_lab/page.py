@@ -47,15 +47,17 @@ main = st.container(border=True, key="card-main")
 with main, st.container(gap="xsmall", key="inputs"):
     model = chapter.require(choose_model(chapter, offer))
     card = chapter.require(load(chapter, model))
-    inputs = read_inputs(chapter, model, card)
+    row = st.container(horizontal=True, vertical_alignment="bottom", key="read")
+    with row:
+        inputs = read_inputs(chapter, model, card)
     found = run(inputs) if inputs else None
     if found is None:
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
     outcome(chapter, card, result)
+with row:
+    menu = heads_menu(chapter)
 with main:
-    with st.container(key="options"):
-        menu = heads_menu(chapter)
     waiting = st.container(key="waiting")  # messages come and go here, and move nothing below them, nor take its focus
     above_maps, maps = st.container(key="above-maps"), st.container(key="stage")
     with st.container(horizontal=True, vertical_alignment="center"):
@@ -78,20 +80,20 @@ with menu.block():
 with waiting:
     shown = map_groups(request, "model-lab", language, contribution_kind)
 without = heads.read(off)
-beside: tuple[str, ...] = ()
 with maps:
     if off:
         show_without(chapter, card, request, result, off, without)
-    if other and run(other):
-        second, beside = maps_of_other(request, other, groups, language, contribution_kind)
-        names = input_names(chapter, request, other)
-    else:
-        other = None
-        second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
     view = initial_state(groups, result)
     if broken:
+        other = None  # nothing is compared with a broken map
         view, _ = read_link(ViewLink(*(st.query_params.get(name) for name in ("head", "pin", "look"))), groups, view)
     else:
+        if other and run(other):
+            second, beside = maps_of_other(request, other, groups, language, contribution_kind)
+            names = input_names(chapter, request, other)
+        else:
+            other, beside = None, ()
+            second, names = maps_without(chapter, request, off, without, contribution_kind) if off else ((), ("", ""))
         view = chapter.attention_view(
             shown,
             view,
@@ -119,7 +121,6 @@ with maps:
     if other and other.model != model:
         changed_heads(chapter, request, other, groups)
 chapter.send_picture()
-
 chapter.frame.mount_terms()
 
 

@@ -142,15 +142,27 @@ export function bringIntoSight(element, top, bottom) {
     scroller.scrollBy({ top: Math.min(high - clear, (high + low - innerHeight) / 2), behavior });
   };
   seek();
-  following.abort();
-  following = new AbortController();
-  const { signal } = following;
+  const signal = untilReaderActs();
   let timer;
-  const height = new ResizeObserver(() => {
+  followGrowth(() => {
     clearTimeout(timer);
-    timer = setTimeout(seek, SETTLED);
-  });
+    timer = setTimeout(() => signal.aborted || seek(), SETTLED);
+  }, signal);
+}
+
+/** A signal to end scrolling to something: when the reader acts, or something else is scrolled to. */
+export function untilReaderActs() {
+  stopFollowing();
+  following = new AbortController();
+  for (const name of TOUCHED) addEventListener(name, stopFollowing, { capture: true, signal: following.signal });
+  return following.signal;
+}
+
+export const stopFollowing = () => following.abort();
+
+/** Call `seek` now and where the page changes its height, until the signal. */
+export function followGrowth(seek, signal) {
+  const height = new ResizeObserver(seek);
   height.observe(document.querySelector(".stMainBlockContainer"));
-  for (const name of TOUCHED) addEventListener(name, () => following.abort(), { capture: true, once: true, signal });
-  signal.addEventListener("abort", () => (height.disconnect(), clearTimeout(timer)));
+  signal.addEventListener("abort", () => height.disconnect());
 }

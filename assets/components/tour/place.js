@@ -2,16 +2,13 @@
 // asks, what answers the question is hidden in it.
 
 import { element } from "../shared/elements.js";
+import { followGrowth, untilReaderActs } from "../shared/mount.js";
 
 const EVERY = 150; // ms
 const SETTLED = 1500; // ms without a change
 const LONGEST = 120000; // ms: a busy server is slow
-const TOUCHED = ["pointerdown", "wheel", "keydown", "touchstart"];
-
 const GAP = 8; // px, between the element and the bar
 
-let timer;
-let growth; // watches the page once the element has come to rest
 const HIDDEN = "visibility: hidden !important; opacity: 0 !important"; // what is in it may be visible by itself
 const CAPTIONS = '[data-testid="stCaptionContainer"]';
 const hidden = { key: "", parts: [], timer: 0 }; // what is hidden now
@@ -22,30 +19,22 @@ const hidden = { key: "", parts: [], timer: 0 }; // what is hidden now
  * Of an element that is higher than the window this part is shown, if one is named.
  */
 export function bringIntoSight(key, part, rests) {
-  stopBringing();
+  const signal = untilReaderActs();
   const begun = performance.now();
   let lastMove = begun;
+  const seek = (place) => !place || bring(place, part);
   const poll = () => {
+    if (signal.aborted) return;
     const now = performance.now();
     const place = mark(key);
-    if (!place || isRunning() || bring(place, part)) lastMove = now;
-    if (now - lastMove < SETTLED && now - begun < LONGEST) timer = setTimeout(poll, EVERY);
+    if (isRunning() || seek(place)) lastMove = now;
+    if (now - lastMove < SETTLED && now - begun < LONGEST) setTimeout(poll, EVERY);
     else {
-      growth.observe(document.querySelector(".stMainBlockContainer"));
+      followGrowth(() => seek(mark(key)), signal);
       rests();
     }
   };
-  growth = new ResizeObserver(() => {
-    const place = mark(key);
-    if (place) bring(place, part);
-  });
-  for (const name of TOUCHED) addEventListener(name, stopBringing, { capture: true, once: true });
-  timer = setTimeout(poll);
-}
-
-export function stopBringing() {
-  clearTimeout(timer);
-  growth?.disconnect();
+  setTimeout(poll);
 }
 
 /** The element, marked as that of the step; nothing else is. */

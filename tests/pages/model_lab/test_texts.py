@@ -23,10 +23,10 @@ from viz_core.maps.score_products import score_products
 from viz_core.trace import record
 
 OpenPage = Callable[..., AppTest]
+pytestmark = pytest.mark.usefixtures("offline_lab")
 PARAMETERS = {"ml-start": "The cat", "ml-new": "3", "ml-section": "Query times key", "head": "decoder-self.1.2"}
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, folders: Path) -> None:
     parameters = {"ml-model": "gpt2", "ml-start": "The cat", "ml-new": "5", "ml-section": "Through the layers"}
     app = open_page(
@@ -48,7 +48,6 @@ def test_a_decoder_without_heads_and_through_its_layers(open_page: OpenPage, fol
     assert app.multiselect(key="ml-without").value == ["decoder-1", "decoder-2.2", "decoder-2.3"]
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path) -> None:
     """A model whose positions rotate, with grouped queries and a learned sink before all keys."""
     run = load_hub(folders / "gpt-oss", device="cpu").run("The cat", max_new_tokens=3)
@@ -74,7 +73,6 @@ def test_a_pair_by_link_and_another_by_choice(open_page: OpenPage, folders: Path
     stands(app)
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> None:
     text = "The cat sat on the"
     link = {"ml-model": "writer-en", "ml-start": text, "ml-new": "0", "ml-open-products": "true"}
@@ -92,7 +90,6 @@ def test_why_this_score_adds_up_by_parts_of_the_stream(open_page: OpenPage) -> N
     assert badges(app)["the parts add up to the score"]
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     """First with too short a text, then with the longer one that it offers."""
     app = open_page("model-lab", **{"ml-model": "gpt-oss", "ml-start": "The", "ml-section": "Sinks", "ml-new": "2"})
@@ -113,14 +110,11 @@ def test_of_a_decoder_with_a_window(open_page: OpenPage, folders: Path) -> None:
     assert "not comparable with this model" in one_line(app), "another model's numbers are quoted, not compared"
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_of_layers_without_a_map(open_page: OpenPage) -> None:
     app = open_page("model-lab", **{"ml-model": "hybrid", "ml-new": "1", "ml-section": "The model"})
     stands(app)
-    sentence = (
-        "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
-    )
-    assert sentence in one_line(app)
+    note = "Not recorded: layers 1–2, 4 of model.layers. Lfm2ShortConv weighs earlier tokens separately in each channel"
+    assert note in one_line(app)
 
 
 WRITER = {"ml-model": "writer-en", "ml-open-two-sentences": "true"}
@@ -128,7 +122,6 @@ GIRLS = TwoSentences("The girls in the house", "The girl in the house")
 CAT = TwoSentences("The cat is black.", "The dog is black.")
 
 
-@pytest.mark.usefixtures("offline_lab")
 @pytest.mark.parametrize(
     ("model", "fits", "fits_not"),
     [
@@ -150,7 +143,6 @@ def writer() -> HubModel:
     return load_hub("writer-en")
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
     network, states = writer.network, dict[str, Any]()
     ids = [writer.run(text, max_new_tokens=0).inputs["input_ids"] for text in (GIRLS.clean, GIRLS.corrupted)]
@@ -179,7 +171,6 @@ def test_a_cell_of_a_sweep_is_a_run_with_plain_hooks(writer: HubModel) -> None:
     assert predictions(writer, GIRLS, "decoder", "residual", 1, 2).difference == pytest.approx(patched, abs=1e-4)
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_each_head_of_cross_attention_is_patched_in_a_translator() -> None:
     model = load_hub("transformer-en-fr")
     found = compare(model, CAT)
@@ -193,7 +184,6 @@ def test_each_head_of_cross_attention_is_patched_in_a_translator() -> None:
     assert found.recovered(float(sweep(model, CAT, "encoder", "residual")[2, 1])) == pytest.approx(1, abs=0.02)
 
 
-@pytest.mark.usefixtures("offline_lab")
 @pytest.mark.parametrize(
     ("sentences", "message"),
     [
@@ -209,7 +199,6 @@ def test_what_cannot_be_compared_is_refused_with_a_reason(
         compare(writer, TwoSentences(*sentences))
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_a_link_keeps_sentences_and_cell_and_shows_what_the_patch_changes(
     open_page: OpenPage, writer: HubModel
 ) -> None:
@@ -226,7 +215,6 @@ def test_a_link_keeps_sentences_and_cell_and_shows_what_the_patch_changes(
     assert "They differ in" in texts(app)
 
 
-@pytest.mark.usefixtures("offline_lab")
 def test_the_circuit_keeps_more_than_random_ones(open_page: OpenPage, writer: HubModel) -> None:
     app = open_page("model-lab", **WRITER, **{"ts-circuit": "true", "ts-count": "4"})
     stands(app)
