@@ -95,6 +95,9 @@ def _marks(tables: Iterable[HeadTable], measures: Sequence[str], labels: Labels)
         x, y = (side[group] for side in sides)
         above = {"y": np.nanmax(tops[sides[0] >= x.min()]), "xanchor": "right", "yanchor": "bottom", "align": "right"}
         beside = {"y": y.mean(), "xanchor": "left", "xshift": 18, "align": "left"}
+        if measures[0] in ROLES and x.max() < 0:  # beyond the line of chance, which it would cross on a phone
+            at = {"axref": "x", "ax": 0, "ayref": "y", "ay": y.mean(), "borderpad": 5, "standoff": 8}
+            beside |= {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": _GREY, "xshift": 0, **at}
         is_at_right = (measures[0] == "worth") == (name == "costly")
         notes.append({"text": labels[name], "showarrow": False, "x": x.max(), **(above if is_at_right else beside)})
     for letter, other, anchors, measure, side in zip("xy", "yx", _ANCHORS, measures, sides, strict=True):

@@ -274,7 +274,7 @@ def axis_title(chapter: Chapter, scans: HeadScans, measure: str, raw: bool) -> s
     if measure in ROLES:
         return chapter.words("axis.raw" if raw else "axis.beyond", measure=name)
     if measure == "worth":
-        return chapter.words("axis.unit", measure=name, unit=worth_unit(chapter, scans))
+        return chapter.words("axis.worth", measure=name, unit=worth_unit(chapter, scans))
     unit = MEASURES[measure].unit
     return chapter.words("axis.unit", measure=name, unit=chapter.words(f"unit.{unit}")) if unit != "share" else name
 

@@ -20,7 +20,7 @@ _SQUARE = {"showgrid": False, "zeroline": False}
 
 
 def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels: Labels, output: str = "") -> go.Figure:
-    """The causal map with one row framed; later rows, which the state has not reached, are dimmed.
+    """The causal map with one row framed, its question in bold; later rows, which no state has reached, are dimmed.
 
     Where each token writes one number, keys are unit vectors and no weight is negative: the number stands below the
     letter, and `output` at the end of the row.
@@ -33,7 +33,8 @@ def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels:
         letters = [
             f"{letter}<br>{value:g}" for letter, value in zip(letters, stream.values[:, 0].tolist(), strict=True)
         ]
-    wanted = [f"{t + 1} {LETTERS[letter]}?" for t, letter in enumerate(stream.wanted)]
+    wanted = [f"{t + 1}: {LETTERS[letter]} = ?" for t, letter in enumerate(stream.wanted)]
+    wanted[time] = f"<b>{wanted[time]}</b>"
     figure = _heatmap(weights, numbers, numbers, 1.0 if signed else None, labels["weight"])
     sides = {"x0": 0.5, "x1": n + 0.5}
     rows = [{"y0": time + 0.5, "y1": time + 1.5, "line": {"color": ACCENT, "width": 3}}]
@@ -42,7 +43,8 @@ def map_figure(weights: Float[Tensor, "n n"], stream: Stream, time: int, labels:
     figure.layout.shapes = [{"type": "rect", **sides, **row} for row in rows]
     if output:
         at = {"x": n + 0.6, "xanchor": "left", "y": time + 1, "showarrow": False}
-        figure.add_annotation(text=f"<b>= {output}</b>", font={"color": ACCENT, "size": 15}, **at)
+        text = f"<b>{LETTERS[stream.wanted[time]]} = {output}</b>"
+        figure.add_annotation(text=text, font={"color": ACCENT, "size": 15}, **at)
     return lay_out(
         figure,
         labels["writes"],

@@ -111,7 +111,7 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
         chapter.claim("same", forms.map_error, _ROUNDING)
         chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)
         chapter.claim("causal", forms.later_weight, 0.0)
-    output = "" if layer.overlapping or setting else values["output"]
+    output = "" if layer.overlapping or setting else localised(values["output"], chapter.words.language)
     picture = map_figure(forms.map, stream, layer.time, names, output)
     if compared:
         faded = replace(layer, decay=_FADED).forms(broken=True)

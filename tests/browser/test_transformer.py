@@ -9,6 +9,7 @@ import nbformat
 import pytest
 from playwright.sync_api import Locator, Page, expect
 
+from tests.browser.page_checks import watch
 from ui.blocks.linked_sentences import recorded
 from viz_core.hub import load_hub
 from viz_core.lab.walk import walk_writing
@@ -54,7 +55,7 @@ def test_type_translate_open_a_head_and_read_its_weight(page: Page, app_url: str
     page.get_by_role("tab", name="Cross").click()
     page.locator('button[data-layer="1"][data-head="3"]').click()
     page.wait_for_url(re.compile(r"head=cross\.1\.3"))
-    field, more = page.locator("[data-part=filter]"), page.get_by_role("button", name="More", exact=True)
+    field, more = page.locator("[data-part=filter]"), page.locator(".view").get_by_role("button", name="More")
     expect(field).to_be_hidden()
     page.get_by_role("application").focus()
     page.keyboard.press("/")
@@ -91,9 +92,7 @@ def test_the_aligning_head_is_switched_off_on_its_thumbnail_and_the_translation_
     with intervene({"decoder.2.cross": off(2)}):
         without = translator.translate(text)
     plain = translator.translate(text)
-    assert (plain.text, without.text) == tuple(
-        f"Je n'ai jamais vu un {found} chien." for found in ("aussi gros", "gros")
-    )
+    assert [plain.text, without.text] == [f"Je n'ai jamais vu un {each} chien." for each in ("aussi gros", "gros")]
     page.goto(f"{app_url}/transformer?{urlencode({'t-text': text})}")
     head = page.locator('button.head[data-layer="2"][data-head="2"]')
     expect(head).to_have_attribute("aria-selected", "true")  # the aligning head opens first
@@ -131,8 +130,7 @@ def test_files_in_a_row_are_each_saved_and_the_notebook_opens_what_was_open(page
     names: dict[str, Any] = {}
     for cell in nbformat.read(download.value.path(), as_version=4).cells[1:]:
         exec(cell.source, names)
-    shown = names["shown"]
-    assert (shown.site, shown.head, shown.pins) == ("encoder.1.self", 3, ("q1",))
+    assert (names["shown"].site, names["shown"].head, names["shown"].pins) == ("encoder.1.self", 3, ("q1",))
     assert names["run"].source_tokens[:2] == ("I", "lost")
 
 
@@ -164,6 +162,8 @@ def test_words_light_up_at_once_and_offline(page: Page, app_url: str) -> None:
     expect(page.locator("[data-part=second] " + PRESSED)).to_have_count(1)
     page.context.set_offline(False)
     page.set_viewport_size({"width": 390, "height": 844})
+    word(page, "second", "noir").click()
+    expect(page.locator(".sentences path").first).to_have_attribute("d", re.compile("V"))  # straight, beside a word
     page.get_by_label("Your sentence").fill("I'm home.")
     page.get_by_label("Your sentence").press("Enter")
     word(page, "second", "suis").click()
@@ -183,6 +183,7 @@ def walk() -> Walk:
 @pytest.fixture
 def walking(page: Page) -> Page:
     page.emulate_media(reduced_motion="reduce")  # nothing plays by itself, and the camera is there at once
+    watch(page)
     return page
 
 
@@ -195,6 +196,8 @@ def at(page: Page, **place: object) -> None:
 def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> None:
     walking.goto(f"{app_url}/{START}")
     at(walking, stage="tokens")
+    texts = "async (canvas) => (await new Promise(requestAnimationFrame), canvas.written.map(({ text }) => text))"
+    assert "decoder layer 2" in walking.locator(".walk canvas").evaluate(texts), "though its top is out of sight"
     step, sentence = walking.get_by_role("button", name="Next step"), walking.locator("[data-part=say]")
     for stage in "embedding rotation projections scores mask softmax sum heads residual feed-forward".split():
         step.click()
@@ -209,6 +212,7 @@ def test_from_the_tokens_to_the_word_and_back(walking: Page, app_url: str) -> No
     expect(walking).to_have_url(re.compile(r"walk-at=again"))
     walking.get_by_role("slider", name="Time line").press("Home")
     at(walking, stage="tokens", round=0)
+    expect(sentence).to_have_text(f"Tokens. The input is cut into {walk().num_given} tokens.")
 
 
 def test_a_head_is_switched_off_and_on_and_into_a_cell_and_out_by_the_keyboard(walking: Page, app_url: str) -> None:

@@ -114,12 +114,12 @@ _SMALL = frozenset(
 
 
 def _parts(text: str) -> set[tuple[str, ...]]:
-    """Runs of three words but the smallest, of eight Chinese characters, and numbers that are no label's ("16 A?")."""
+    """Runs of three words but the smallest, of eight Chinese characters, and numbers but of labels ("16: A = ?")."""
     text = re.sub(r"(?<=\d)[.,](?=\d)", "", text.casefold())
     characters = re.findall("[\u4e00-\u9fff]", text)
     words = [word for word in re.findall(r"[^\W\d_\u4e00-\u9fff]{3,}", text) if word not in _SMALL]
     runs = ((each[i : i + n]) for each, n in ((words, 3), (characters, 8)) for i in range(len(each) - n + 1))
-    return {tuple(run) for run in runs} | {(number,) for number in re.findall(r"\d{2,}(?! \w\?)", text)}
+    return {tuple(run) for run in runs} | {(number,) for number in re.findall(r"\d{2,}(?!: \w = \?)", text)}
 
 
 def given_away(words: Words, visible: Iterable[str]) -> dict[str, set[tuple[str, ...]]]:

@@ -6,6 +6,7 @@ import { partsOf, readJson, stopWatching, viewComponent, watchWidth } from "../s
 const LEAST = 0.05; // weight of a link that is drawn
 const MOST_NAMED = 3; // words in the line below
 const LABEL = 20; // px of a number above its word
+const GAP = 1.2; // px from a word to the middle between it and the next
 const MARK = /^<.+>$/;
 
 function createView(parent) {
@@ -93,13 +94,15 @@ function draw(view) {
   view.width = root.clientWidth;
   const box = ([line, index]) => {
     const { left, right, top, bottom } = view.words[line][index].getBoundingClientRect();
-    return { x: (left + right) / 2 - frame.left, top: top - frame.top, bottom: bottom - frame.top };
+    const middle = (left + right) / 2 - frame.left;
+    return { x: middle, left: left - frame.left, right: right - frame.left, top: top - frame.top, bottom: bottom - frame.top };
   };
   root.dataset.drawn = "";
   const from = box(view.at);
+  const all = view.words.flatMap((words, line) => words.map((_, index) => box([line, index])));
   links.replaceChildren(...view.links.map(({ line, index, weight }) => {
     const path = document.createElementNS("http://www.w3.org/2000/svg", "path");
-    path.setAttribute("d", line === view.at[0] ? arc(from, box([line, index])) : across(from, box([line, index])));
+    path.setAttribute("d", line === view.at[0] ? arc(from, box([line, index])) : across(from, box([line, index]), all));
     path.setAttribute("stroke-width", 1 + 5 * weight);
     path.setAttribute("opacity", 0.25 + 0.75 * weight);
     return path;
@@ -115,10 +118,28 @@ function arc(a, b) {
   return `M${left} ${from} C${left} ${top} ${right} ${top} ${right} ${to}`;
 }
 
-function across(a, b) {
+/** From a word to one of the other line; where lines are broken, between the words of the rows on its way. */
+function across(a, b, words) {
   const [upper, lower] = a.top < b.top ? [a, b] : [b, a];
-  const middle = (upper.bottom + lower.top) / 2;
-  return `M${upper.x} ${upper.bottom} C${upper.x} ${middle} ${lower.x} ${middle} ${lower.x} ${lower.top}`;
+  let [path, x, y] = [`M${upper.x} ${upper.bottom}`, upper.x, upper.bottom];
+  const go = (left, top) => {
+    path += ` C${x} ${(y + top) / 2} ${left} ${(y + top) / 2} ${left} ${top}`;
+    [x, y] = [left, top];
+  };
+  const rows = [];
+  for (const word of words.filter(({ top, bottom }) => top >= upper.bottom && bottom <= lower.top)) {
+    if (rows.length && word.top < rows.at(-1)[0].bottom) rows.at(-1).push(word);
+    else rows.push([word]);
+  }
+  for (const row of rows) {
+    const far = (gap) => Math.abs(gap - x) + Math.abs(gap - lower.x);
+    const [middle, inside] = [(x + lower.x) / 2, row.map(({ right }) => right + GAP)];
+    const gaps = [Math.min(row[0].left - GAP, middle), ...inside, Math.max(inside.at(-1), middle)];
+    go(gaps.reduce((best, gap) => (far(gap) < far(best) ? gap : best)), Math.min(...row.map(({ top }) => top)));
+    path += ` V${(y = Math.max(...row.map(({ bottom }) => bottom)))}`;
+  }
+  go(lower.x, lower.top);
+  return path;
 }
 
 const STEPS = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };

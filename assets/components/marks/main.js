@@ -174,9 +174,10 @@ function render(view) {
     button.classList.toggle("tight", width < button.firstElementChild.scrollWidth);
   });
   moveRing(view, places);
-  const end = (isBelow ? lowest : isAbove ? whole.top - GAP : whole.bottom) - here.top;
   parts.note.classList.toggle("below", isBelow);
-  Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, top: `${end}px`, maxWidth: `${whole.width}px` });
+  Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, maxWidth: `${whole.width}px` });
+  const foot = Math.max(whole.bottom, lowest + GAP + parts.note.offsetHeight); // not over a mark
+  parts.note.style.top = `${(isBelow ? lowest : isAbove ? whole.top - GAP : foot) - here.top}px`;
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
   bringIntoSight(figure, isAbove ? whole.top : highest, lowest);

@@ -65,6 +65,7 @@ export function drawWorld(view) {
   const pen = { context, at, ink, dark, font: style.fontFamily, accent: style.getPropertyValue("--st-primary-color"), colours: coloursOf(dark), type: typeScale() };
   context.imageSmoothingEnabled = false;
   const lit = new Set(boxesOf(view.step).flat());
+  pen.within = [...lit].some((id) => view.layout.boxes.get(id)?.inside);
   const frame = view.layout.boxes.get(`block.${view.walk.block.join(".")}`);
   const close = Math.min(1, Math.max(0, (frame.width * at.scale - FAR) / FAR)); // how well the inside of a frame is seen
   for (const box of view.layout.boxes.values()) {
@@ -103,7 +104,7 @@ function drawBox(pen, view, box, lit) {
     drawNumbers(pen, view, box, rect, share);
     if (box.tokens !== undefined) drawTokens(pen, view, box, rect);
   }
-  context.globalAlpha = (box.kind === "frame" ? 1 : pen.fade) * (share ? 1 : 0.4);
+  context.globalAlpha = box.kind === "frame" ? (share ? 1 : 0.7) : pen.fade * (share ? 1 : 0.4);
   drawTitle(pen, view, box, rect, lit);
   context.globalAlpha = 1;
 }
@@ -253,7 +254,13 @@ function drawTitle(pen, view, box, rect, lit) {
   context.textAlign = "center";
   context.textBaseline = "bottom";
   const above = box.kind === "matrix" && !view.walk.picture ? 1.7 * unit : 5;
-  write(pen, view, title, rect.x + rect.width / 2, rect.y - above);
+  let [x, y] = [rect.x + rect.width / 2, rect.y - above];
+  if (box.kind === "frame" && !pen.within) { // a layer at the edge has its name where part of it is in view
+    const room = context.measureText(title).width / 2 + 5;
+    x = Math.max(room, Math.min(view.width - room, (Math.max(0, rect.x) + Math.min(view.width, rect.x + rect.width)) / 2));
+    if (y < size) y = rect.y + rect.height - 8;
+  }
+  write(pen, view, title, x, y);
 }
 
 /** A block from afar: the weights of all its heads. */

@@ -220,7 +220,7 @@ function valuesOf(view) {
   const choice = walk.choices[Math.min(step.round, walk.choices.length - 1)];
   const values = {
     token: walk.stacks[step.stack].tokens[row] ?? "", head: head + 1, heads: call.heads, layer: step.block + 1,
-    width: walk.input.shape[1], d: call.queries.shape[2], hidden: walk.neurons.shape[1], tokens: walk.stacks[step.stack].tokens.length,
+    width: walk.input.shape[1], d: call.queries.shape[2], hidden: walk.neurons.shape[1], tokens: layout.boxes.get(`embedding.${step.stack}`).rows,
     word: choice.chosen, probability: view.percent(choice.probabilities[choice.words.indexOf(choice.chosen)]),
     was: choice.before ? view.percent(choice.before.probabilities[choice.words.indexOf(choice.chosen)]) : "",
     logit: view.format(choice.logits[choice.words.indexOf(choice.chosen)], 2),
