@@ -160,6 +160,5 @@ def draw_chart(
 
     words, numbers = load_words("common").group("chart"), separators(current_language())
     options = {"alt": alt, "file": file, "bar": bar, "clickable": on_click is not None, "words": words}
-    _mount(
-        key=key, data=encode_chart(figure, numbers, plotly=script(PLOTLY).address, **options), on_click_change=clicked
-    )
+    data = encode_chart(figure, numbers, plotly=script(PLOTLY).address, **options)
+    _mount(key=key, data=data, height=height_of(figure), on_click_change=clicked)

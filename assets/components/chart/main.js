@@ -113,12 +113,20 @@ const TOUCH = matchMedia("(hover: none)").matches;
 function createView(parent) {
   const view = { parts: partsOf(parent), bytes: null, drawn: null, config: null };
   view.render = () => render(view);
+  release(view.parts.root.closest(".stElementContainer"));
   listenWhole(view);
   listenForParts(view, enqueue);
   listenForPoints(view);
   watchWidth(view, render);
   watchVisibility(view, render, DRAW_MARGIN);
   return view;
+}
+
+/** Let its place be as high as it is: until the script was there, Streamlit reserved the figure's height, in a box that scrolls. */
+function release(/** @type {HTMLElement | null} */ place) {
+  if (!place) return; // on a page without a server
+  const isRow = getComputedStyle(place.parentElement).flexDirection === "row";
+  Object.assign(place.style, { height: "auto", overflow: "visible" }, isRow ? {} : { flexBasis: "auto" });
 }
 
 function closeView(view) {

@@ -144,7 +144,7 @@ function besideLabels({ title, showticklabels, ticks }, standoff, size) {
   return titled + (showticklabels === false ? 0 : PAD + 1 + size) + (ticks === "outside" ? TICK : 0);
 }
 
-const textWidthOf = (label, family) => Math.max(...String(label).split("<br>").map((line) => textWidth(plain(line), `${SMALL}px ${family}`)));
+const textWidthOf = (label, family, weight = "") => Math.max(...String(label).split("<br>").map((line) => textWidth(plain(line), `${weight} ${SMALL}px ${family}`)));
 
 /** A label as it is seen: plotly reads tags in it, so that a token's own brackets are escaped. */
 const plain = (line) => line.replace(/<[^>]*>/g, "").replace(/&(?:lt|gt|amp);/g, "<");
@@ -163,7 +163,8 @@ function labelHeight(axis, layout, family) {
 /** Width of the widest label of a vertical axis, which plotly chooses: 0 where that is not known. */
 function labelWidth(data, layout, name, family) {
   const axis = layout[name];
-  const width = (labels) => Math.max(0, ...labels.map((label) => textWidthOf(label, family)));
+  const weight = axis.ticktext?.some((label) => /<b>/.test(label)) ? "bold" : ""; // whichever of them it may be
+  const width = (labels) => Math.max(0, ...labels.map((label) => textWidthOf(label, family, weight)));
   if (axis.ticktext ?? axis.tickvals) return width(axis.ticktext ?? axis.tickvals);
   const values = data.filter(({ yaxis = "y" }) => yaxis.replace("y", "yaxis") === name).flatMap(({ y }) => [...(y ?? [])]);
   if (values.some((value) => typeof value === "string")) return width(values);

@@ -173,7 +173,9 @@ def expect_to_fill_its_place(page: Page, width: int) -> None:
     drawing = rotation(page).locator(".main-svg").first
     expect(drawing).to_have_attribute("width", str(place.evaluate("place => place.clientWidth")))
     expect(drawing).to_have_attribute("height", str(place.evaluate("place => place.clientHeight")))
-    assert place.evaluate("place => place.clientHeight") == (500 if width > 500 else box_of(place)["width"] + 70)
+    height = place.evaluate("place => place.clientHeight")
+    assert height == (500 if width > 500 else box_of(place)["width"] + 70) == box_of(rotation(page))["height"]
+    expect(rotation(page)).to_have_attribute("height", "500px")  # reserved until the chart's script was there
 
 
 def is_as_wide_as_its_place_and_as_a_full_screen(page: Page) -> None:
