@@ -32,7 +32,8 @@ from ui.blocks.heads_off import head_buttons, heads_menu, toggle_head
 from ui.blocks.score_products import open_pair, score_products
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate, evaluate_model, map_groups, warn_of_weights
-from ui.text.words import current_language
+from ui.text.markdown import escape
+from ui.text.words import current_language, load_words
 from ui.widgets.view_link import ViewLink, open_map, open_tokens, read_link
 from viz_core.hub.attention import attention_forward
 from viz_core.lab.runs import position_schemes, shows_contributions, windows
@@ -50,10 +51,14 @@ with main, st.container(gap="xsmall", key="inputs"):
     row = st.container(horizontal=True, vertical_alignment="bottom", key="read")
     with row:
         inputs = read_inputs(chapter, model, card)
-    found = run(inputs) if inputs else None
+    found, last_inputs = run(inputs) if inputs else None, chapter.controls.key("last-inputs")
+    if found is None and (last := st.session_state.get(last_inputs)) and last.model == model:
+        inputs, found = last, run(last)
+        st.caption(load_words("translation")("kept", text=escape(last.inputs.text or "…")))
     if found is None:
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
+    st.session_state[last_inputs] = request
     outcome(chapter, card, result)
 with row:
     menu = heads_menu(chapter)

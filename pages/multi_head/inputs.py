@@ -7,7 +7,7 @@ import streamlit as st
 from torch import Tensor
 
 from serving.requests.models import ShippedTranslator
-from ui.blocks.translation import sentence_input
+from ui.blocks.translation import read_or_keep, sentence_input, still_shown
 from ui.chapter.chapter import Chapter
 from ui.compute.models import evaluate_model, translator, translator_or_none
 from ui.compute.slots import run_in_slot
@@ -23,11 +23,12 @@ from viz_core.lessons.multi_head import (
     trained_input,
     trained_layer,
 )
-from viz_core.pretrained import CheckpointError, TextError, Translator
+from viz_core.pretrained import CheckpointError, Translator
 from viz_core.pretrained.token_vectors import Tokens, sentence_tokens
 
 MODEL = "transformer-en-fr"
 MAX_TOKENS, WIDEST, MAX_HEADS = 64, 512, 64
+_WIDTH = 64
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +72,7 @@ def layer_controls(chapter: Chapter) -> LayerRequest:
     controls = chapter.controls
     first = st.container(width=300)
     with st.container(width=140):
-        heads = int(controls.number("heads", 0, MAX_HEADS, 8))
+        heads = int(controls.number("heads", 1, MAX_HEADS, 8))
     text, count, block, width, sharpness, seed = "", 0, 2, 0, 2.0, 0
     with controls.more():
         chapter.contributions_choice()
@@ -80,7 +81,7 @@ def layer_controls(chapter: Chapter) -> LayerRequest:
         if source == "trained":
             block = int(controls.choice("block", (1, 2, 3), 3)) - 1
         else:
-            width = int(controls.number("width", 0, WIDEST, 64, 8))
+            width = int(controls.number("width", 0, WIDEST, _WIDTH, 8))
             sharpness = controls.slider("sharpness", 0.0, 8.0, 2.0, 0.5)
             seed = int(controls.number("seed", 0, 999, 0))
     with first:
@@ -106,20 +107,19 @@ def make_layer(chapter: Chapter, request: LayerRequest) -> LayerInputs | None:
         return None
     if source == "trained" and model is not None:
         width = model.model.encoder.num_hiddens
-    if not _can_be_split(chapter, width, heads):
-        return None
-    tokens: Tokens | None
+    width, heads = _split(chapter, width, heads)
     if source == "random":
         tokens = run_in_slot(lambda: random_tokens(request.count, width, request.seed), "multi-head")
-    elif source == "trained" and model is not None:
-        tokens = _through_the_model(chapter, text, request.block)
+    elif source == "trained":
+
+        def through(text: str) -> Tokens:
+            return evaluate_model(ShippedTranslator(MODEL), trained_input, text, request.block, MAX_TOKENS)
+
+        tokens = read_or_keep(chapter, text, through)
     else:
-        tokens = run_in_slot(lambda: _embedded(text, width, model), "multi-head")
-    if tokens is None:
-        return None
-    if not tokens.labels:
-        st.info(chapter.words("empty"), icon=":material/edit:")
-        return None
+        tokens = read_or_keep(
+            chapter, text, lambda each: run_in_slot(lambda: _embedded(each, width, model), "multi-head")
+        )
     if tokens.total > len(tokens.labels):
         st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
     if source == "trained" and model is not None:
@@ -136,29 +136,25 @@ def _walk(tokens: Tokens, layer: MultiHeadAttention, note: str) -> LayerInputs:
     return LayerInputs(tokens, layer, multi_head_steps(layer, tokens.X[None]), note)
 
 
-def _can_be_split(chapter: Chapter, width: int, heads: int) -> bool:
-    """Whether the heads divide the width; if not, warn and offer the nearest numbers that do."""
+def _split(chapter: Chapter, width: int, heads: int) -> tuple[int, int]:
+    """Return a width, and a number of heads that divides it: the nearest fewer where these do not, after a warning."""
     if width == 0:
-        st.warning(chapter.words("no-width"), icon=":material/edit:")
-        return False
-    if heads == 0:
-        st.warning(chapter.words("no-heads"), icon=":material/edit:")
-        return False
+        width = _WIDTH
+        still_shown(chapter.words("no-width"), str(width))
     divides = divisors(width)
     possible = [h for h in divides if h <= MAX_HEADS]
     if heads in possible:
-        return True
+        return width, heads
     values = {"heads": heads, "width": width, "possible": list(map(str, divides)), "most": MAX_HEADS}
     name = "not-divisible" if len(possible) == len(divides) else "not-divisible-here"
-    st.warning(chapter.words(name, **values), icon=":material/edit:")
+    fewer = max(h for h in possible if h < heads)
+    labels = {h: chapter.words("use-heads", heads=h) for h in (fewer, *[h for h in possible if h > heads][:1])}
+    still_shown(chapter.words(name, **values), labels[fewer])
     key = chapter.controls.key("heads")
-    nearest = {max(h for h in possible if h < heads), *[h for h in possible if h > heads][:1]}
     with st.container(horizontal=True):
-        for h in sorted(nearest):
-            label = chapter.words("use-heads", heads=h)
-            change = {key: h}
-            st.button(label, key=f"{key}-{h}", on_click=st.session_state.update, args=(change,))
-    return False
+        for h, label in labels.items():
+            st.button(label, key=f"{key}-{h}", on_click=st.session_state.update, args=({key: h},))
+    return width, fewer
 
 
 def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
@@ -166,14 +162,3 @@ def _embedded(text: str, width: int, model: Translator | None) -> Tokens:
     tokens = sentence_tokens(text, MAX_TOKENS, width, model)
     X = resize_width(tokens.X, width)
     return Tokens(tokens.labels, X, tokens.height, tokens.width, tokens.total)
-
-
-def _through_the_model(chapter: Chapter, text: str, block: int) -> Tokens | None:
-    if not text.strip():
-        st.info(chapter.words("empty"), icon=":material/edit:")
-        return None
-    try:
-        return evaluate_model(ShippedTranslator(MODEL), trained_input, text, block, MAX_TOKENS)
-    except TextError as error:
-        st.warning(explain(error), icon=":material/edit:")
-        return None

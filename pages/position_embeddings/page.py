@@ -15,15 +15,15 @@ chapter = Chapter("position-embeddings")
 chapter.question()
 chapter.definition()
 with chapter.card("main"):
-    with chapter.main_controls():
+    row, notes = chapter.main_controls(), st.container()
+    with row:
         for_tokens = st.container()
         with st.container():
             shown = chapter.controls.select("main-scheme", tuple(BY_NAME), "sinusoidal")
         with st.container():
             chapter.controls.slider("order", 1, 20, 1)
-        chosen = choose_tokens(chapter, for_tokens)
+        inputs = choose_tokens(chapter, for_tokens, notes)
         broken = chapter.break_it("no-order", part="order")
-    inputs = chapter.require(chosen)
     chapter.side_by_side(broken, lambda setting: insight(chapter, inputs.as_typed, shown, setting))
     chapter.guidance("order-seen")
 

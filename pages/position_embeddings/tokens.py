@@ -10,7 +10,7 @@ import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
 from ui.blocks.over_picture import weights_image
-from ui.blocks.translation import sentence_input
+from ui.blocks.translation import read_or_keep, sentence_input
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import page, page_file
 from ui.compute.models import translator_or_none
@@ -68,8 +68,8 @@ class TokenInputs:
         return compute(scheme)[self.head].numpy()
 
 
-def choose_tokens(chapter: Chapter, place: DeltaGenerator) -> TokenInputs | None:
-    """Controls for the sentence or the picture, in its place, the heads and the quantity; None without tokens."""
+def choose_tokens(chapter: Chapter, place: DeltaGenerator, notes: DeltaGenerator) -> TokenInputs:
+    """Controls for the sentence or the picture, in its place, the heads and the quantity."""
     controls = chapter.controls
     with controls.more():
         source = controls.choice("source", ("one-word", "sentence", "picture"), "one-word")
@@ -80,13 +80,9 @@ def choose_tokens(chapter: Chapter, place: DeltaGenerator) -> TokenInputs | None
         head = int(controls.number("head", 1, heads, 1)) - 1
         per_head = controls.toggle("per-head")
         seed = int(controls.number("seed", 0, 999, 0))
-    with place:
-        tokens = _sentence(chapter, model) if picture_shown is None else picture_shown
-    if not tokens.labels:
-        st.info(chapter.words("empty"), icon=":material/edit:")
-        return None
+    tokens = _sentence(chapter, place, notes, model) if picture_shown is None else picture_shown
     if tokens.total > len(tokens.labels):
-        st.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
+        notes.warning(chapter.words("cut", total=f"{tokens.total:,}", most=MAX_TOKENS), icon=":material/content_cut:")
     typed, tokens = tokens, tokens.one_word() if source == "one-word" else tokens
     n, d = tokens.X.shape
     sizes = SchemeSizes(n, d, heads, tokens.height, tokens.width, per_head=per_head)
@@ -100,9 +96,12 @@ def choose_tokens(chapter: Chapter, place: DeltaGenerator) -> TokenInputs | None
     return TokenInputs(tokens, SharedLayer(tokens.X, sizes, seed=seed), head, quantity, *trained, typed)
 
 
-def _sentence(chapter: Chapter, model: Translator | None) -> Tokens:
+def _sentence(chapter: Chapter, place: DeltaGenerator, notes: DeltaGenerator, model: Translator | None) -> Tokens:
     """The shipped translator's tokens; words with random vectors where it is missing."""
-    return sentence_tokens(sentence_input(chapter), MAX_TOKENS, WIDTH, model)
+    with place:
+        text = sentence_input(chapter)
+    with notes:
+        return read_or_keep(chapter, text, lambda each: sentence_tokens(each, MAX_TOKENS, WIDTH, model))
 
 
 def _picture(chapter: Chapter) -> Tokens:

@@ -114,7 +114,7 @@ Rows = Float[np.ndarray, "_ 2"]
 
 QUIET = "rgba(128,128,128,0.55)"
 _ARROW = {"symbol": "arrow", "size": 13, "angleref": "previous", "opacity": 1}
-_AWAY = 40  # pixels from the circle to the middle of a hand's label
+_AWAY = 40, 24  # pixels from the circle to the middle of a hand's label, to the side and up: it is wider than high
 _CIRCLE = np.stack([f(np.linspace(0, 2 * math.pi, 97)) for f in (np.sin, np.cos)], axis=1)
 
 
@@ -165,9 +165,8 @@ def rotation_figure(
     for (x, y), colour, where in list(labelled)[: len(hands)]:
         word = f"<br>{words[where]}" if 0 <= where < len(words) else ""
         text = f"<b>{labels['hand'].format(position=_minus(where))}</b>{word}"
-        figure.add_annotation(
-            x=x, y=y, xshift=_AWAY * x, yshift=_AWAY * y, text=text, font={"color": colour, "size": 17}, showarrow=False
-        )
+        away = {"xshift": _AWAY[0] * x, "yshift": _AWAY[1] * y}
+        figure.add_annotation(x=x, y=y, text=text, font={"color": colour, "size": 17}, showarrow=False, **away)
     sine, cosine = labels["sine"].format(dimension=2 * pair), labels["cosine"].format(dimension=2 * pair + 1)
     return lay_out(
         figure, sine, cosine, 500, meta=SQUARE, **_equal_axes((-1.42, 1.42), (-1.42, 1.42), tickvals=[-1, 0, 1])

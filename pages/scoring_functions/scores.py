@@ -17,7 +17,7 @@ from plotly.subplots import make_subplots
 
 from pages.scoring_functions.figures import number_grid
 from pages.scoring_functions.scaling import PAIRS, measured_width
-from ui.blocks.translation import DEFAULT_HEAD, or_explain, sentence_input, word_labels
+from ui.blocks.translation import DEFAULT_HEAD, or_explain, read_or_keep, sentence_input, word_labels
 from ui.chapter.chapter import Chapter
 from ui.compute.models import translator
 from ui.compute.slots import cached
@@ -72,10 +72,9 @@ def sentence_weights(chapter: Chapter) -> WordQuery | None:
         if model is None:
             return None
         encoder = model.model.encoder
-        tokens = sentence_tokens(text, MAX_TOKENS, encoder.embedding.embedding_dim, model, ended=True)
-        if not tokens.labels:
-            st.info(chapter.words("words.empty"), icon=":material/edit:")
-            return None
+        sizes = {"max_tokens": MAX_TOKENS, "num_hiddens": encoder.num_hiddens}
+        read = partial(sentence_tokens, **sizes, translator=model, ended=True)
+        tokens = read_or_keep(chapter, text, read)
         attention, n = encoder.blocks[-1].attention, len(tokens.labels)
         with chapter.main_controls():
             labels = word_labels(tokens.labels)

@@ -7,6 +7,8 @@ from ui.blocks.walk import WalkInputs, draw_walk
 from ui.chapter.chapter import Chapter
 from ui.chapter.contents import all_chapters, page
 from ui.compute.pictures import sample_picture
+from ui.text.markdown import escape
+from ui.text.words import load_words
 from ui.widgets.inputs import set_text, shared_text_input
 from viz_core.pretrained.samples import GARMENTS, default_beginning, sentence
 
@@ -41,8 +43,12 @@ def restore(before: WalkInputs) -> None:
 
 def walk() -> None:
     """Draw the walk of the chosen input."""
-    chosen = inputs()
-    or_explain(chapter, lambda: draw_walk(chosen, restore))
+    chosen, key = inputs(), controls.key("last")
+    if or_explain(chapter, lambda: draw_walk(chosen, restore)):
+        st.session_state[key] = chosen
+    elif (last := st.session_state.get(key)) and last.kind == chosen.kind:
+        st.caption(load_words("translation")("kept", text=escape(last.text)))
+        draw_walk(last, restore)
 
 
 chapter.fragment(walk)

@@ -22,6 +22,7 @@ from viz_core.maps.contributions import ContributionKind
 from viz_core.pretrained import CheckpointError, TextError, Translation
 from viz_core.pretrained.bleu import book_sentence_bleu, sentence_bleu
 from viz_core.pretrained.samples import BOOK_SENTENCES, Sample, sentence, sentences
+from viz_core.pretrained.token_vectors import Tokens
 from viz_core.pretrained.tokenization import clean
 from viz_core.view.map_group import MapGroup
 from viz_core.view.shipped import aligning_head
@@ -34,6 +35,30 @@ DEFAULT_HEAD = 6
 def sentence_input(chapter: Chapter) -> str:
     """Draw a text input that begins with a sample sentence; return its text."""
     return shared_text_input(chapter.controls, "text", sentence("cat"), chapter.words("placeholder"))
+
+
+def still_shown(problem: str, text: str) -> None:
+    """Say what is wrong with a text, and that what is below is still that of another one."""
+    st.warning(f"{problem} {load_words('translation')('kept', text=escape(text))}", icon=":material/edit:")
+
+
+def read_or_keep(chapter: Chapter, text: str, read: Callable[[str], Tokens]) -> Tokens:
+    """Return the tokens of a text; for one without any, after a message, those of the last one that had some.
+
+    Args:
+        read: may raise a TextError, whose message is for the reader.
+    """
+    key = chapter.controls.key("last-text")
+    problem = "" if clean(text) else load_words("translation")("empty")
+    try:
+        if not problem and (tokens := read(text)).labels:
+            st.session_state[key] = text
+            return tokens
+    except TextError as error:
+        problem = explain(error)
+    last = st.session_state.get(key, sentence("cat"))
+    still_shown(problem or load_words("translation")("empty"), last)
+    return read(last)
 
 
 def or_explain(chapter: Chapter | Frame, run: Callable[[], Result]) -> Result | None:
@@ -119,8 +144,7 @@ def translate_or_keep(chapter: Chapter, request: TranslationRequest) -> tuple[Tr
         result = run(request, "translation", "translating")
     except TextError as error:
         last = replace(request, text=st.session_state.get(key, sentence("cat")))
-        shown_still = load_words("translation")("kept", text=escape(last.text))
-        st.warning(f"{explain(error)} {shown_still}", icon=":material/edit:")
+        still_shown(explain(error), last.text)
         return last, chapter.require(translate(chapter, last))
     except ValueError:  # no model, or no device: said once more, as a message
         return request, chapter.require(translate(chapter, request))

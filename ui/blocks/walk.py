@@ -42,8 +42,8 @@ class WalkInputs:
         return evaluate_model(WRITER, write, self.text, self.temperature, self.top_k, edits)
 
 
-def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None:
-    """Draw a walk; the URL holds the place that is open, the edits, and the text before it was changed.
+def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> bool:
+    """Draw a walk; the URL holds the place that is open, the edits, and the text before it was changed. Return True.
 
     Args:
         restore: sets the controls to the inputs before the reader's changes.
@@ -94,6 +94,7 @@ def draw_walk(inputs: WalkInputs, restore: Callable[[WalkInputs], None]) -> None
         on_block_change=lambda: None,
         on_edit_change=_editor(undo),
     )
+    return True
 
 
 def _original(inputs: WalkInputs) -> tuple[WalkInputs, Walk]:

@@ -83,6 +83,8 @@ def test_an_empty_and_a_too_long_text_are_sentences(open_page: OpenPage) -> None
     assert shared == [load_words("common")("share-but", label=load_words("model-lab").label("text"))]
     app.text_area(key="ml-text").set_value(" ").run()
     assert "nothing to read" in texts(app)
+    assert "Below is still" in texts(app)
+    assert claims(app)
     app.text_area(key="ml-text").set_value("the cat").run()
     assert claims(app)
 

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import badges, claim_names, components, texts
+from tests.pages.reading import badges, claim_names, components, figure_names, texts
 from tests.visits import Visits
 from viz_core.lessons.multi_head import multi_head_cost
 from viz_core.view.components import unframe
@@ -44,7 +44,8 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
     assert "5 heads do not divide a width of 64" in app.warning[0].value
     assert "Possible: 1, 2, 4, 8, 16, 32, 64." in " ".join(app.warning[0].value.split())
     assert app.number_input(key="mh-heads").value == 5  # nothing typed is lost
-    assert not badges(app)
+    assert "Below is still “4 heads”" in app.warning[0].value
+    assert "the weights of all heads (4) equal those of torch" in badges(app)
     app.button(key="mh-heads-4").click().run()
     assert not app.warning
     assert app.number_input(key="mh-heads").value == 4
@@ -55,10 +56,12 @@ def test_heads_that_do_not_divide_the_width_are_a_sentence(open_page: OpenPage) 
 @pytest.mark.parametrize("source", ["Fresh weights", "Trained layer"])
 @pytest.mark.parametrize("text", ["", "\u200b"])
 def test_no_words_are_a_sentence(open_page: OpenPage, source: str, text: str) -> None:
-    app = open_page(CHAPTER, **{"mh-source": source})
+    """And what is below is that of the last ones."""
+    app = open_page(CHAPTER, **{"mh-source": source, "mh-text": "I lost my keys."})
+    before = badges(app), figure_names(app)
     app.text_input(key="mh-text").set_value(text).run()
-    assert [*app.info, *app.warning]
-    assert not badges(app)
+    assert ["Type a few words above. Below is still “I lost my keys" in each.value for each in app.warning] == [True]
+    assert (badges(app), figure_names(app)) == before
 
 
 def test_without_a_model_sentences_still_work_and_the_trained_layer_says_why_not(

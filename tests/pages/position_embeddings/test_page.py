@@ -88,10 +88,11 @@ def test_t5_ranges_are_the_published_ones_and_move(open_page: OpenPage) -> None:
     assert len(app.dataframe[0].value.columns) == 32
 
 
-def test_no_words_are_an_empty_state_and_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
+def test_no_words_keep_the_last_and_a_long_text_says_what_is_shown(open_page: OpenPage) -> None:
     app = open_at(open_page, source="one word")
     app.text_input(key="pe-text").set_value("\x00\x07").run()
-    assert "There are no tokens yet" in app.info[0].value
+    assert "Type a few words above. Below is still “The black cat is sleeping on my bed" in app.warning[0].value
+    assert small_maps(app)["relative"].shape == (9, 9)
     app.text_input(key="pe-text").set_value("cat dog " * 200).run()
     assert "400 tokens; the maps show the first 64" in app.warning[0].value
     assert small_maps(app)["relative"].shape == (64, 64)

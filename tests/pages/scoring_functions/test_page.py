@@ -80,6 +80,8 @@ def test_what_cannot_be_read_is_a_sentence_and_nothing_typed_is_lost(open_page: 
         assert app.text_input(key="sf-lengths").value == lengths
         assert "as soon as your scores can be read" in one_line(app)  # the debugger waits, the tabs work
         assert set(figure_names(app)) == MAIN | OTHERS
+    app.text_input(key="sf-text").set_value("").run()
+    assert set(figure_names(app)) == MAIN | OTHERS, "of the last sentence"
 
 
 def _half_overflows() -> bool:

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from streamlit.testing.v1 import AppTest
 
-from tests.pages.reading import components
+from tests.pages.reading import components, texts
 from tests.visits import Visits
 from ui.blocks.linked_sentences import recorded
 from viz_core.pretrained.samples import default_beginning
@@ -72,6 +72,8 @@ def test_the_text_before_the_last_change_is_compared(open_page: OpenPage) -> Non
         assert [" ".join(sides[side]["text"][1:]) for side in ("before", "now")] == [before, text]
         assert before in app.query_params["walk-was"]  # a list or its only text, as the last run has read it
     app.text_input(key="w-start").set_value("").run()
+    assert header(app)["outcomes"] == sides
+    assert "Below is still “The old king”" in texts(app)
     app.text_input(key="w-start").set_value("The old king").run()
     assert " ".join(header(app)["outcomes"]["before"]["text"][1:]) == "The little boy", "nothing was read between"
 
