@@ -52,9 +52,10 @@ with main, st.container(gap="xsmall", key="inputs"):
     with row:
         inputs = read_inputs(chapter, model, card)
     found, last_inputs = run(inputs) if inputs else None, chapter.controls.key("last-inputs")
-    if found is None and (last := st.session_state.get(last_inputs)) and last.model == model:
+    last = st.session_state.get(last_inputs)
+    if inputs and not found and last and last.model == model and last.inputs.text:
         inputs, found = last, run(last)
-        st.caption(load_words("translation")("kept", text=escape(last.inputs.text or "…")))
+        st.caption(load_words("translation")("kept", text=escape(last.inputs.text)))
     if found is None:
         model_card(chapter, card)
     request, result = chapter.require(inputs), chapter.require(found)
