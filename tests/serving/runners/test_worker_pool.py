@@ -212,6 +212,7 @@ def test_several_sentences_in_one_batch_become_what_each_becomes_alone(translato
         assert isinstance(made, Translation)
         alone = translator.translate(one.text, beam=one.beam)
         assert (made.text, made.target_ids, made.complete) == (alone.text, alone.target_ids, alone.complete)
-        assert made.log_probability == pytest.approx(alone.log_probability, abs=1e-6)
+        # A float32 sum near -43 has steps of 4e-6, and which way it rounds depends on the batch and the processor.
+        assert made.log_probability == pytest.approx(alone.log_probability, rel=1e-6)
         for call in alone.trace:
             torch.testing.assert_close(made.trace[call.site].weights(), call.weights(), rtol=0, atol=1e-6)
