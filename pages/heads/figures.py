@@ -15,6 +15,7 @@ from viz_core.maps.register import ROLES
 _SYMBOLS = ("circle", "square", "diamond")
 _HIGH, _LOW = 0.5, 0.25  # of the largest value: heads that are named are above the one and below the other
 _LEAST = 0.25  # largest share beyond chance, at least, for heads to be named
+_TWO_TEXTS = 0.3  # share of a phone's axis that two texts of two lines take
 _GREY = "rgba(128,128,128,0.6)"
 _ANCHORS = (
     {"xanchor": "left", "yanchor": "top"},
@@ -91,15 +92,21 @@ def _marks(tables: Iterable[HeadTable], measures: Sequence[str], labels: Labels)
     tables, notes, lines = list(tables), list[dict[str, Any]](), list[dict[str, Any]]()
     sides = [np.concatenate([table.plotted(measure) for table in tables]) for measure in measures]
     tops = np.concatenate([table.plotted(measures[1], "high") for table in tables])
-    for name, group in named_groups(tables, measures).items():
+    at_right, occupied = "costly" if measures[0] == "worth" else "cheap", -np.inf
+    two_texts = _TWO_TEXTS * (np.nanmax(tops) - np.nanmin(sides[1]))
+    for name, group in sorted(named_groups(tables, measures).items(), key=lambda item: item[0] != at_right):
         x, y = (side[group] for side in sides)
         above = {"y": np.nanmax(tops[sides[0] >= x.min()]), "xanchor": "right", "yanchor": "bottom", "align": "right"}
         beside = {"y": y.mean(), "xanchor": "left", "xshift": 18, "align": "left"}
-        if measures[0] in ROLES and x.max() < 0:  # beyond the line of chance, which it would cross on a phone
-            at = {"axref": "x", "ax": 0, "ayref": "y", "ay": y.mean(), "borderpad": 5, "standoff": 8}
+        is_left = measures[0] in ROLES and x.max() < 0  # of the line of chance, which the text would cross on a phone
+        is_hidden = abs(y.mean() - occupied) < two_texts  # on a phone, behind the text of the group at the right
+        if is_left or is_hidden:
+            ax, ay = 0 if is_left else x.max(), occupied + two_texts if is_hidden else y.mean()
+            at = {"axref": "x", "ax": ax, "ayref": "y", "ay": ay, "borderpad": 5, "standoff": 8}
             beside |= {"showarrow": True, "arrowhead": 0, "arrowwidth": 1, "arrowcolor": _GREY, "xshift": 0, **at}
-        is_at_right = (measures[0] == "worth") == (name == "costly")
-        notes.append({"text": labels[name], "showarrow": False, "x": x.max(), **(above if is_at_right else beside)})
+        if name == at_right:
+            beside, occupied = above, above["y"]
+        notes.append({"text": labels[name], "showarrow": False, "x": x.max(), **beside})
     for letter, other, anchors, measure, side in zip("xy", "yx", _ANCHORS, measures, sides, strict=True):
         if measure in ROLES and np.nanmin(side) < 0:
             line = {f"{letter}0": 0, f"{letter}1": 0, f"{other}0": 0, f"{other}1": 1, f"{other}ref": "paper"}

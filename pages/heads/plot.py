@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -166,7 +166,7 @@ def _choose_axes(
         with places[axis]:
             axes[axis] = str(controls.select(axis, measures, name if name in measures else measures[0], names))
     broken = chapter.break_it("no-chance")
-    best, heads = _best(scans, texts, axes["y"]), all_heads(scans, texts)
+    best, heads = _best(scans, texts, **axes), all_heads(scans, texts)
     chosen = heads.get(st.query_params.get("head", ""), best)
     with more.block():
         _list_of_heads(chapter, heads, chosen)
@@ -178,17 +178,22 @@ def _choose_axes(
 def _list_of_heads(chapter: Chapter, heads: Mapping[str, Head], chosen: Head) -> None:
     """Draw the list in which a head is chosen without a mouse; the address has it as `head`."""
     key = chapter.controls.key("head")
-    several = len({head.kind for head in heads.values()}) > 1
+    kinds = {head.kind for head in heads.values()}
 
     def name(link: str) -> str:
-        place = head_place(heads[link].layer + 1, heads[link].head + 1)
-        return f"{place} · {chapter.words(f'figure.{heads[link].kind}')}" if several else place
+        return _head_name(chapter, heads[link], kinds)
 
     def choose() -> None:
         st.query_params["head"] = st.session_state[key]
 
     st.session_state[key] = chosen.link
     st.selectbox(chapter.words.label("head"), list(heads), format_func=name, key=key, on_change=choose)
+
+
+def _head_name(chapter: Chapter, head: Head, kinds: Collection[str]) -> str:
+    """Where a head is, with its kind of maps if there are several."""
+    place = head_place(head.layer + 1, head.head + 1)
+    return f"{place} · {chapter.words(f'figure.{head.kind}')}" if len(kinds) > 1 else place
 
 
 def all_heads(scans: HeadScans, texts: str) -> dict[str, Head]:
@@ -202,9 +207,10 @@ def all_heads(scans: HeadScans, texts: str) -> dict[str, Head]:
     return {head.link: head for head in heads}
 
 
-def _best(scans: HeadScans, texts: str, measure: str) -> Head:
-    """The head with the most of a measure."""
-    return max(all_heads(scans, texts).values(), key=lambda head: _value(scans, texts, head, measure))
+def _best(scans: HeadScans, texts: str, x: str, y: str) -> Head:
+    """The head with the most of the vertical measure, of those on the figure if it has any."""
+    heads = all_heads(scans, texts).values()
+    return max(heads, key=lambda h: ({x, y} <= set(scans.tables[texts, h.kind].measures), _value(scans, texts, h, y)))
 
 
 def _value(scans: HeadScans, texts: str, head: Head, measure: str) -> float:
@@ -241,7 +247,7 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
         "count": count,
         "x": titles[0],
         "y": titles[1],
-        "head": head_place(plot.head.layer + 1, plot.head.head + 1),
+        "head": _head_name(chapter, plot.head, plot.scans.kinds),
     }
 
     def choose(point: object) -> None:
@@ -284,7 +290,7 @@ def maps_of_example(chapter: Chapter, plot: Plot) -> None:
     one = plot.example
     groups = map_groups(example_request(plot, one.text), "model-lab", current_language())
     group = next(group for group in groups if group.id == plot.head.kind)
-    here = {"percentile": plot.percentile, "head": head_place(plot.head.layer + 1, plot.head.head + 1)}
+    here = {"percentile": plot.percentile, "head": _head_name(chapter, plot.head, plot.scans.kinds)}
     if 0 <= one.query < len(group.query_tokens):
         chapter.text("example-query", query=escape(group.query_tokens[one.query]), **here)
         _pin(chapter, plot, f"q{one.query}")

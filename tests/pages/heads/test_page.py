@@ -50,6 +50,16 @@ def test_groups_of_heads_are_named_where_they_are_and_chance_where_some_are_belo
     assert not notes(visits(CHAPTER, **{"hs-break": WORDS("option.no-chance")}), "heads-raw")
 
 
+def test_a_model_opens_on_a_head_of_the_figure_and_names_of_groups_are_apart(visits: Visits) -> None:
+    """The translator's most costly head is one of cross-attention, which has no previous token."""
+    app = visits(CHAPTER, **{"hs-model": "transformer-en-fr"})
+    assert "**layer 2, head 7 · decoder** is chosen" in texts(app)
+    assert sum(18 in trace["marker"]["size"] for trace in drawn(app, "heads")) == 1
+    found = {note["text"]: note for note in figures(app, "heads")[0]["layout"]["annotations"]}
+    cheap, costly = (found[WORDS(f"figure.{name}")] for name in ("cheap", "costly"))
+    assert costly["ay"] - cheap["y"] > 0.015, "on a phone they are above each other; the axis has 0.06"
+
+
 def notes(app: AppTest, figure: str = "heads") -> dict[str, float]:
     """How far across what is named on the figure is, and where a line from there ends at its name."""
     found = figures(app, figure)[0]["layout"].get("annotations", ())
