@@ -54,7 +54,7 @@ def code() -> None:
 chapter = Chapter("architectures")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     with chapter.main_controls():
         inputs = size_inputs(chapter)
         broken = chapter.break_it(*BREAKS)

@@ -9,7 +9,7 @@ from viz_core.lab.atom_maps import atom_weights, map_with_neighbours, read_react
 chapter = Chapter("atom-mapping")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     with chapter.main_controls():
         choice, broken = choose_reaction(chapter)
     chapter.side_by_side(broken, partial(main_figure, chapter, choice))

@@ -31,7 +31,7 @@ chapter = Chapter("attention-pooling")
 chapter.question()
 chapter.definition()
 hides_answer = chapter.hides_answer("wide", THE_FIT)
-with chapter.card("fit"):
+with chapter.card("fit", has_question=True):
     with chapter.main_controls():
         inputs = choose_pooling(chapter)
         broken = chapter.break_it("signed", "no-bias", "unguarded")

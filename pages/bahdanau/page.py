@@ -40,7 +40,7 @@ from viz_core.view.shipped import aligning_head
 chapter = Chapter("bahdanau")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     request = translation_inputs(chapter, ATTENTION)
     request, result = translate_or_keep(chapter, request)
     show_result(result)

@@ -16,7 +16,7 @@ from viz_core.maps.register import beyond_chance, role_masses
 chapter = Chapter("heads")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     plot, broken = choose_plot(chapter)
     if isinstance(plot, Plot):
         chapter.side_by_side(broken, partial(main_figure, chapter, plot, bool(broken)))

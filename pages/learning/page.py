@@ -30,7 +30,7 @@ def sources_and_code(chapter: Chapter) -> None:
 chapter = Chapter("learning")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     induction(chapter)
 chapter.exercise("one-layer", marks=ANSWERS)
 chapter.takeaways()

@@ -19,7 +19,7 @@ from viz_core.lessons.linear_attention import RecallLayer, all_forms, head_cost,
 chapter = Chapter("linear-attention")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     with chapter.main_controls():
         layer, broken = choose_layer(chapter)
     chapter.side_by_side(broken, partial(main_figure, chapter, layer, bool(broken)))

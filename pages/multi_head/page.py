@@ -49,7 +49,7 @@ def code(chapter: Chapter) -> None:
 chapter = Chapter("multi-head")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     with chapter.main_controls():
         request = layer_controls(chapter)
         broken = chapter.break_it(*ERRORS)

@@ -14,7 +14,7 @@ from viz_core.positional import BY_NAME, SCHEMES
 chapter = Chapter("position-embeddings")
 chapter.question()
 chapter.definition()
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     row, notes = chapter.main_controls(), st.container()
     with row:
         for_tokens = st.container()

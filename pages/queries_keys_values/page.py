@@ -29,7 +29,7 @@ chapter = Chapter("queries-keys-values")
 chapter.question()
 chapter.definition()
 hides_answer = chapter.hides_answer("warm", THE_ROW)
-with chapter.card("lookup"):
+with chapter.card("lookup", has_question=True):
     with chapter.main_controls():
         question = query_input(chapter)
         broken = chapter.break_it("undivided", "no-exp", "twins")

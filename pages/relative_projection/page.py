@@ -18,7 +18,7 @@ chapter = Chapter("relative-projection")
 chapter.question()
 chapter.definition()
 hides_answer = chapter.hides_answer("hand", THE_HAND)
-with chapter.card("main"):
+with chapter.card("main", has_question=True):
     with chapter.main_controls():
         move = choose_move(chapter)
         broken = "" if hides_answer else chapter.break_it("mirrored")

@@ -67,7 +67,7 @@ class WordQuery(NamedTuple):
 
 def sentence_weights(chapter: Chapter) -> WordQuery | None:
     """Draw the weights of one word's query on the sentence, intact and broken; return what was drawn, or None."""
-    with chapter.card("words"):
+    with chapter.card("words", has_question=True):
         text, model = sentence_input(chapter), or_explain(chapter, lambda: translator(MODEL))
         if model is None:
             return None

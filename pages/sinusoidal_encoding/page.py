@@ -37,7 +37,7 @@ def table_and_claims() -> None:
     """
     if drawn and chapter.any_open(sections):
         st.rerun()
-    with chapter.card("main"):
+    with chapter.card("main", has_question=True):
         with chapter.main_controls():
             d = int(chapter.controls.slider("d", 2, WIDEST, 32))
             n = int(chapter.controls.slider("n", 1, 2000, 60))
@@ -50,6 +50,7 @@ def table_and_claims() -> None:
         table = sinusoidal_table(n, d, base, dtype=torch.float64)
         chapter.side_by_side(broken, partial(main_figure, chapter, table, base))
     drawn[:] = [Shown(table, base, marked)]
+    chapter.exercise("similar", marks=ANSWERS)
 
 
 def library(now: Shown) -> None:
@@ -82,9 +83,6 @@ sections: dict[str, Callable[[Shown], None]] = {
 }
 chapter.fragment(table_and_claims)
 
-chapter.flush()
-
-chapter.exercise("similar", marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 chapter.deeper({name: partial(lambda draw: draw(drawn[0]), draw) for name, draw in sections.items()})

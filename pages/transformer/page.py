@@ -154,7 +154,7 @@ def sentence_and_maps() -> None:
     """
     if drawn and chapter.any_open(sections):
         st.rerun()
-    with chapter.card("main", has_picture=False):
+    with chapter.card("main", has_picture=False, has_question=True):
         request = translation_inputs(chapter, MODEL)
         waiting = st.container(key="waiting")  # messages come and go here, and move nothing below, nor take its focus
         with waiting:
@@ -206,6 +206,7 @@ def sentence_and_maps() -> None:
         chapter.side_by_side(broken, partial(causality, chapter, request, result, broken))
     chapter.send_picture()
     drawn[:] = [Shown(request, result, heads, off, groups, view)]
+    chapter.exercise("off", collapsed=True, marks=ANSWERS)
 
 
 sections: dict[str, Callable[[Shown], None]] = {
@@ -222,7 +223,6 @@ sections: dict[str, Callable[[Shown], None]] = {
     "code": lambda now: code(chapter, now.result, now.groups, now.view),
 }
 chapter.fragment(sentence_and_maps)
-chapter.exercise("off", collapsed=True, marks=ANSWERS)
 chapter.takeaways()
 chapter.next()
 with st.container(horizontal=True, vertical_alignment="center", key="overview"):

@@ -28,7 +28,7 @@ from viz_core.view.state import ViewState
 chapter = Chapter("vision-transformer")
 chapter.question()
 chapter.definition()
-with chapter.card("main", has_picture=False):
+with chapter.card("main", has_picture=False, has_question=True):
     with chapter.main_controls():
         chosen = chapter.require(choose_model(chapter))
         menu = heads_menu(chapter, lazy=True)

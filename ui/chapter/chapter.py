@@ -87,20 +87,24 @@ class Chapter(Figures, Claims, Exercises, SourceCards, Deeper):
         return value
 
     @contextmanager
-    def card(self, name: str, has_picture: bool = True) -> Iterator[None]:
+    def card(self, name: str, has_picture: bool = True, has_question: bool = False) -> Iterator[None]:
         """Frame a figure and its controls; what breaks it (`break_it`) is offered below it.
 
         Args:
             has_picture: whether the figure is drawn by the end of the block; else the page calls `send_picture`.
+            has_question: whether the next exercise is about this figure: it is drawn between it and what breaks it.
         """
         outer = self._below_figure
-        with st.container(border=True, key=f"card-{name}"):
-            body, self._below_figure = st.container(), st.container(key=f"breaks-{name}")
-            try:
-                with body:
-                    yield
-            finally:
-                self._below_figure = outer
+        frame = st.container(border=True, key=f"card-{name}")
+        with st.container(key=f"after-{name}") if has_question else frame:
+            body = frame if has_question else st.container()
+            self._question_place = st.container() if has_question else None
+            self._below_figure = st.container(key=f"breaks-{name}")
+        try:
+            with body:
+                yield
+        finally:
+            self._below_figure = outer
         if has_picture:
             self.send_picture()
 

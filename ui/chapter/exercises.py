@@ -7,11 +7,12 @@ of their own. What a reader knows stays in the browser; assets/components/review
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from typing import Any, Literal
 
 import streamlit as st
+from streamlit.delta_generator import DeltaGenerator
 
 from ui.chapter.contents import all_chapters
 from ui.chapter.parts import Content
@@ -32,6 +33,7 @@ class Exercises(Content):
     """
 
     _explained: str | None = None
+    _question_place: DeltaGenerator | None = None  # of the exercise that is about the last card
 
     def exercise(
         self, name: str, collapsed: bool = False, reveal: Callable[[], None] | None = None, marks: Marks | None = None
@@ -59,6 +61,8 @@ class Exercises(Content):
 
     def takeaways(self) -> None:
         """Draw what to remember, folded until the page's first prediction is made: it may say what that is about."""
+        if self._question_place is not None:  # the card asks nothing now: what breaks it need not wait for a question
+            self._question_place.html("<span></span>")
         guessed = self._explained is None or bool(st.query_params.get(self._key(self._explained)))
         key = "takeaways-fold-open" if guessed else "takeaways-fold"  # under one key a fold keeps its state
         with st.expander(self.common("takeaways"), expanded=guessed, key=key):
@@ -109,10 +113,12 @@ class Exercises(Content):
         if prediction.why and (self._explained or name) == name:
             self._explained, reason, prediction = name, prediction.why, replace(prediction, why="")
         label = after_label(self.common("exercise"), with_source(self.common, prediction.question))
+        place, self._question_place = self._question_place or nullcontext(), None
         with (
+            place,
             st.expander(label, expanded=self._key(name) in st.query_params, key=key)
             if collapsed
-            else st.container(border=True, key=key)
+            else st.container(border=True, key=key),
         ):
             if not collapsed:
                 st.markdown(label)
