@@ -50,16 +50,16 @@ def induction(chapter: Chapter) -> None:
     It opens before the first update, and plays.
     """
     slideshow = Slideshow(chapter.controls, "update", _PLAYED)
-    chapter.fragment(partial(_at_an_update, chapter, slideshow), every=slideshow.every)
+    broken = chapter.break_it("one-layer", "untrained")
+    chapter.fragment(partial(_at_an_update, chapter, slideshow, broken), every=slideshow.every)
 
 
-def _at_an_update(chapter: Chapter, slideshow: Slideshow) -> None:
+def _at_an_update(chapter: Chapter, slideshow: Slideshow, broken: str) -> None:
     shots = recorded("repeat-two-layers", 0).film.shots
     slideshow.step()
     with chapter.main_controls():
         step = int(chapter.controls.slider("update", 0, shots[-1], 0, shots[1]))
         slideshow.button()
-        broken = chapter.break_it("one-layer", "untrained")
     chapter.side_by_side(broken, partial(_draw, chapter, step, bool(broken)))
     chapter.guidance("main")
 

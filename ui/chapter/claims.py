@@ -75,6 +75,7 @@ class Claims(Content):
     _row: list[Claim] | None = None  # the claims of the row that is being filled
     _above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
     _below_figure: DeltaGenerator | None = None  # of the card that is being filled
+    _explained_break = ""  # below its choice, where the reader looks who makes it
 
     @contextmanager
     def claims(self) -> Iterator[None]:
@@ -123,25 +124,33 @@ class Claims(Content):
     def break_it(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas that each make a claim fail (`option.NAME`), in a card below its figure.
 
-        Returns the chosen one, or "". `side_by_side` shows what it does. A claim that no setting breaks says why in
-        `unbroken.NAME`.
+        Returns the chosen one, or "". In a card it is explained below the choice; `side_by_side` shows what it does.
+        A claim that no setting breaks says why in `unbroken.NAME`.
 
         Args:
             part: of the page that has a choice of its own, labelled `break-PART`.
         """
         with self._below_figure or nullcontext():
-            chosen = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
-        return "" if chosen == "nothing" else chosen
+            choice = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
+            chosen = "" if choice == "nothing" else choice
+            if self._below_figure is not None:
+                self._explained_break = ""  # of the last run
+                self._explain(chosen)
+                self._explained_break = chosen
+        return chosen
+
+    def _explain(self, broken: str) -> None:
+        if broken and broken != self._explained_break:
+            st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
 
     def break_and_explain(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""
         chosen = self.break_it(*names, part=part)
-        if chosen:
-            st.warning(self.words(f"break.{chosen}"), icon=":material/build_circle:")
+        self._explain(chosen)
         return chosen
 
     def side_by_side(self, broken: str, draw: Callable[[str], None]) -> None:
-        """Draw a figure and its claims intact; if something is broken, say why it fails, and draw it beside it.
+        """Draw a figure and its claims intact; if something is broken, draw it beside it, and say why it fails.
 
         Args:
             broken: what `break_it` returned; `break.NAME` says what is wrong with it.
@@ -150,7 +159,7 @@ class Claims(Content):
         if not broken:
             draw("")
             return
-        st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
+        self._explain(broken)
         for column, setting in zip(st.columns(2, gap="medium"), ("", broken), strict=True):
             with column, st.container(key="broken" if setting else "intact"):
                 name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")

@@ -193,7 +193,9 @@ class Slideshow:
 
     def button(self) -> None:
         """Draw the button that plays from the first step on."""
-        st.button(self._label, key=f"{self.key}-play", icon=":material/play_arrow:", on_click=self._set, args=[0])
+        icon = ":material/play_arrow:"
+        if st.button(self._label, key=f"{self.key}-play", icon=icon, on_click=self._set, args=[0]):
+            st.rerun()  # of the whole page, which begins the interval: the button may be in the fragment that has it
 
     def step(self) -> None:
         """Advance one step if it is due; call before drawing the slider."""

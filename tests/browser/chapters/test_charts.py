@@ -1,6 +1,7 @@
 """Charts in a real browser: drawn when someone may see them, changed in place, taken along, printed."""
 
 import io
+import re
 from pathlib import Path
 
 import cairosvg
@@ -61,6 +62,16 @@ def test_a_first_chart_is_drawn_once(page: Page, app_url: str, chapter: str) -> 
     page.goto(f"{app_url}/{chapter}")
     expect(page.locator(DRAWN).first).to_be_visible()
     assert page.locator(".js-plotly-plot").first.evaluate(MARGINS_SUFFICE)
+
+
+def test_heads_are_played_while_they_form_and_break_it_stays_where_it_is(page: Page, app_url: str) -> None:
+    page.goto(f"{app_url}/learning?l-break=untrained")
+    row = page.locator(".st-key-after-main")
+    expect(row).to_contain_text(load_words("learning", "en")("break.untrained"))
+    page.get_by_role("button", name="Play").click()
+    expect(page.get_by_role("slider", name="Updates")).to_have_value(re.compile("[1-9]"))
+    expect(row.locator(".st-key-l-break")).to_be_visible()
+    expect(page.locator(".stAlert")).to_have_count(1)
 
 
 def test_a_chart_far_below_sends_nothing_until_it_is_scrolled_to(page: Page, app_url: str) -> None:
