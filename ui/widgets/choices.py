@@ -67,9 +67,7 @@ def draw_choices(
 
     def set_controls(values: Mapping[str, object]) -> None:
         for name, value in values.items():
-            if st.session_state.get(name_of(name)) != value:
-                st.session_state[name_of(name)] = value
-                st.query_params.pop(name_of(name), None)  # else the page says that it cannot show what this asks for
+            st.session_state[name_of(name)] = value
 
     def show_answer() -> None:
         if marks is not None and st.session_state[key] is not None:
