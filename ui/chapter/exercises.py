@@ -33,6 +33,7 @@ class Exercises(Content):
     """
 
     _explained: str | None = None
+    _is_folded = False  # the takeaways, once they are drawn
     _question_place: DeltaGenerator | None = None  # of the exercise that is about the last card
 
     def exercise(
@@ -52,6 +53,8 @@ class Exercises(Content):
             chosen = draw_choices(self.common, prediction, self._key(name), marks, self.controls.key)
             if chosen and reveal is not None:
                 reveal()
+        if chosen and name == self._explained and self._is_folded:  # in a fragment, which does not draw the takeaways
+            st.rerun()
 
     def marks_answer(self, name: str, marks: Marks) -> bool:
         """Whether a figure shows the marks of the answer: the reader has chosen, and the controls are set for it."""
@@ -64,6 +67,7 @@ class Exercises(Content):
         if self._question_place is not None:  # the card asks nothing now: what breaks it need not wait for a question
             self._question_place.html("<span></span>")
         guessed = self._explained is None or bool(st.query_params.get(self._key(self._explained)))
+        self._is_folded = not guessed
         key = "takeaways-fold-open" if guessed else "takeaways-fold"  # under one key a fold keeps its state
         with st.expander(self.common("takeaways"), expanded=guessed, key=key):
             self.frame.takeaways()
