@@ -50,7 +50,7 @@ _TESTS = Path(__file__).parent
 _SLOW = tuple(
     "attacks/ recipes/ test_deployment test_documentation "
     "test_packaging browser/chapters/ browser/test_static serving/http/test_proxy serving/process/test_processes "
-    "static_site/test_build viz_core/accelerator/ viz_core/hub/test_family "
+    "static_site/test_build viz_core/hub/test_family "
     "viz_core/trace/test_compiled viz_core/trace/test_peer".split()
 )
 # A file that is renamed would quietly join `make test`, which has not installed what it needs.

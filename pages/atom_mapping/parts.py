@@ -148,10 +148,6 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         return
     truth = entry.get("truth", [])
     strongest = strongest_atoms(weights, reaction)
-    if truth:
-        right = count_right(entry, weights)
-        with chapter.claim_row("main"):
-            chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
     reagents = reagents_of(reaction, truth or strongest[:, None].tolist())
     names = name_atoms(reaction, chapter.words.group("atom"), reagents)
     draw_places(
@@ -167,6 +163,10 @@ def main_figure(chapter: Chapter, choice: Choice, setting: str) -> None:
         on_mask=None if setting else partial(_toggle_masked, chapter),
     )
     chapter.guidance("places" if truth else "own", head=head_place(choice.head[0] + 1, choice.head[1] + 1))
+    if truth:
+        right = count_right(entry, weights)
+        with chapter.claim_row("main"):
+            chapter.claim_at_most("right", len(truth) - right, 0, right=right, count=len(truth))
 
 
 def count_right(entry: dict[str, Any], weights: np.ndarray | None = None) -> int:

@@ -71,7 +71,7 @@ def alignment_map() -> None:
 def models() -> None:
     """Both networks as diagrams, what the one on this page does differently, and the bottleneck as a claim."""
     diagrams(chapter)
-    erased = chapter.break_and_explain("attended", part="models") == "attended"
+    erased = chapter.break_it("attended", part="models") == "attended"
     with chapter.claim_row("models"):
         plain = sentence_request(PLAIN, request.text)
         run = request if erased else plain

@@ -226,14 +226,8 @@ def uniform_score(text: str, causal: bool, raw: bool) -> float:
 
 
 def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> None:
-    """Draw the points and the claim."""
+    """Draw the points and, below them, the claim."""
     raw = bool(setting)
-    with chapter.claim_row("main"):
-        causal = plot.head.kind == "decoder-self"
-        text = plot.example.text
-        if plot.scans.reads != "text":  # a word a patch
-            text = " ".join(map(str, range(plot.scans.tokens[plot.texts] // plot.scans.texts[plot.texts])))
-        chapter.claim("uniform", uniform_score(text, causal, raw), _ROUNDING)
     names = chapter.words.group("figure")
     drawn = {kind: table for (name, kind), table in plot.scans.tables.items() if name == plot.texts}
     drawn = {kind: table for kind, table in drawn.items() if {plot.x, plot.y} <= set(table.measures)}
@@ -259,6 +253,12 @@ def main_figure(chapter: Chapter, plot: Plot, compared: bool, setting: str) -> N
         chapter.figure("heads", figure, on_click=choose, **values)
     if skipped := left_out(plot):
         st.caption(skipped)
+    with chapter.claim_row("main"):
+        causal = plot.head.kind == "decoder-self"
+        text = plot.example.text
+        if plot.scans.reads != "text":  # a word a patch
+            text = " ".join(map(str, range(plot.scans.tokens[plot.texts] // plot.scans.texts[plot.texts])))
+        chapter.claim("uniform", uniform_score(text, causal, raw), _ROUNDING)
 
 
 def measure_name(chapter: Chapter, measure: str, pictures: bool = False) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import pandas as pd
 import streamlit as st
 from PIL import Image
+from torch import Tensor
 
 from pages.linear_attention.figures import (
     decay_figure,
@@ -107,31 +108,37 @@ def main_figure(chapter: Chapter, layer: Layer, compared: bool, setting: str) ->
     names = chapter.words.group("figure")
     if not compared and layer.rule != "sum":  # whose formula stands beside the definition
         chapter.text(f"of-rule.{layer.rule}", decay=f"{layer.decay:g}")
-    with chapter.claim_row("main"):
-        chapter.claim("same", forms.map_error, _ROUNDING)
-        chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)
-        chapter.claim("causal", forms.later_weight, 0.0)
     output = "" if layer.overlapping or setting else localised(values["output"], chapter.words.language)
     picture = map_figure(forms.map, stream, layer.time, names, output)
     if compared:
         faded = replace(layer, decay=_FADED).forms(broken=True)
         errors: dict[str, Any] = {"error": f"{forms.map_error:.0%}", "faded": f"{faded.map_error:.0%}"}
         chapter.figure("map-broken" if setting else _by_keys("map", layer), picture, **errors, **values)
-        return
-    left, right = st.columns([3, 2], gap="large")
-    with left:
-        chapter.figure(_by_keys("map", layer), picture, **values)
-    with right:
-        state, limit = forms.states[layer.time], float(forms.states.abs().max())
-        figure = (
-            state_figure(state, limit, names)
-            if layer.overlapping
-            else numbers_figure(state[:, 0], stream.wanted[layer.time], limit, names)
-        )
-        size: dict[str, Any] = {"rows": state.shape[0], "columns": state.shape[1], "count": state.numel()}
-        chapter.figure(_by_keys("state", layer), figure, **size, **values)
-        if layer.overlapping:
-            chapter.guidance("state", **size, **values)
+    else:
+        left, right = st.columns([3, 2], gap="large")
+        with left:
+            chapter.figure(_by_keys("map", layer), picture, **values)
+        with right:
+            _state(chapter, layer, forms.states, values)
+    with chapter.claim_row("main"):
+        chapter.claim("same", forms.map_error, _ROUNDING)
+        chapter.claim("chunks", forms.chunk_error, _ROUNDING, size=CHUNK)
+        chapter.claim("causal", forms.later_weight, 0.0)
+
+
+def _state(chapter: Chapter, layer: Layer, states: Tensor, values: dict[str, Any]) -> None:
+    """The state after the chosen token, as numbers where each has a key of its own."""
+    names = chapter.words.group("figure")
+    state, limit = states[layer.time], float(states.abs().max())
+    figure = (
+        state_figure(state, limit, names)
+        if layer.overlapping
+        else numbers_figure(state[:, 0], layer.stream().wanted[layer.time], limit, names)
+    )
+    size: dict[str, Any] = {"rows": state.shape[0], "columns": state.shape[1], "count": state.numel()}
+    chapter.figure(_by_keys("state", layer), figure, **size, **values)
+    if layer.overlapping:
+        chapter.guidance("state", **size, **values)
 
 
 def _by_keys(figure: str, layer: Layer) -> str:

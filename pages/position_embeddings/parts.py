@@ -105,7 +105,7 @@ def rotary(chapter: Chapter, _inputs: TokenInputs) -> None:
     chapter.finding("fades", far < 0.8 * close, near=f"{close:.3f}", far=f"{far:.3f}")
     proofs = rotary_proofs(d, base)
     with chapter.claims():
-        summed = bool(chapter.break_and_explain("summed"))
+        summed = bool(chapter.break_it("summed"))
         chapter.claim("offset-only", proofs.added_shift if summed else proofs.shift, EXACT)
         chapter.claim("length", proofs.added_length if summed else proofs.length, EXACT)
 
@@ -136,7 +136,7 @@ def _similarity(chapter: Chapter, name: str, table: Tensor) -> None:
 def absolute(chapter: Chapter, inputs: TokenInputs) -> None:
     """Equal rows where the same word is at every position."""
     with chapter.claims():
-        scheme = "relative" if chapter.break_and_explain("by-offset") else "absolute"
+        scheme = "relative" if chapter.break_it("by-offset") else "absolute"
         bias = inputs.layer.one_word().position_scores(BY_NAME[scheme])
         chapter.claim("same-rows", row_spread(bias), ROUNDING)
 
@@ -275,7 +275,7 @@ def relative(chapter: Chapter, _inputs: TokenInputs) -> None:
         slideshow.button()
     chapter.fragment(lambda: _skew(chapter, n, slideshow), every=slideshow.every)
     with chapter.claims():
-        skew = skew_of_left_padding if chapter.break_and_explain("left-padding") else relative_to_absolute
+        skew = skew_of_left_padding if chapter.break_it("left-padding") else relative_to_absolute
         chapter.claim("skew", skew_error(n, skew), 0.0, n=n)
     chapter.text("graph")
     chapter.heading("index")

@@ -153,7 +153,7 @@ def claims(chapter: Chapter, masked: MaskedSoftmax | None, runs: dict[str, list[
     if masked is None:
         return ""
     with chapter.claims():
-        broken = chapter.break_and_explain("book-mask", "no-delta", part="mask")
+        broken = chapter.break_it("book-mask", "no-delta", part="mask")
         without_delta = gradient_without_delta(masked.weights, masked.key) if broken == "no-delta" else None
         if without_delta is not None:
             figure = _grid(chapter, masked, without_delta, 0.25)

@@ -70,8 +70,6 @@ def about_contributions(
     """Weights beside contributions, and a claim that vectors of one length break."""
     as_long = chapter.break_it("as-long", part="contributions") == "as-long"
     contributions(chapter, request, result, *open_head(groups, view), as_long=as_long)
-    if as_long:
-        st.warning(chapter.words("break.as-long"), icon=":material/build_circle:")
 
 
 def importance(chapter: Chapter, model: Translator, heads: HeadNames, off: tuple[str, ...]) -> None:

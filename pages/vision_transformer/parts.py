@@ -148,8 +148,6 @@ def permutation(chapter: Chapter, picture_inputs: PictureInputs) -> None:
     chapter.lazy("permutation", lambda: _answers(chapter, picture_inputs, seed), 480)
     with chapter.claim_row("claims-permutation"):
         chapter.claim("bag", lambda: _changed(picture_inputs, seed, broken), ROUNDING)
-    if broken:
-        st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
 
 
 def _changed(picture_inputs: PictureInputs, seed: int, broken: str) -> float:
@@ -199,8 +197,6 @@ def patch_lab(chapter: Chapter, picture_inputs: PictureInputs, view: ViewState, 
         if found.probabilities:
             label = str(controls.select("label", tuple(found.probabilities), found.label, class_label))
     broken = chapter.break_it("columns", part="lab")
-    if broken:
-        st.warning(chapter.words(f"break.{broken}"), icon=":material/build_circle:")
     chapter.text("lab", who=name_of(chapter, place_of(found, token)))
     chapter.lazy("lab", lambda: _lab(chapter, picture_inputs, view, token, fusion, discard, label, broken), 410)
 

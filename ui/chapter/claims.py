@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,9 +73,7 @@ class Claims(Content):
     """The claims and findings of one page."""
 
     _row: list[Claim] | None = None  # the claims of the row that is being filled
-    _above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
     _below_figure: DeltaGenerator | None = None  # of the card that is being filled
-    _explained_break = ""  # below its choice, where the reader looks who makes it
 
     @contextmanager
     def claims(self) -> Iterator[None]:
@@ -88,8 +86,7 @@ class Claims(Content):
     def claim_row(self, name: str) -> Iterator[None]:
         """Fold the claims made inside the block into one line, open if one fails.
 
-        Deferred numbers are computed once visible. Beside a broken figure they are drawn above it: what fails is
-        in view with the choice that breaks it.
+        Deferred numbers are computed once visible.
         """
         name = self.parts.unique_key(name)
         row: list[Claim] = []
@@ -115,60 +112,41 @@ class Claims(Content):
                 for each, number in zip(row, numbers, strict=True):
                     (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
 
-        with self._above_figure or nullcontext():
-            if any(claim.is_deferred for claim in row):
-                self.parts.lazy(name, partial(draw, True), 0, partial(draw, False))
-            elif row:
-                draw(True)
+        if any(claim.is_deferred for claim in row):
+            self.parts.lazy(name, partial(draw, True), 0, partial(draw, False))
+        elif row:
+            draw(True)
 
     def break_it(self, *names: str, part: str = "") -> str:
-        """Offer wrong formulas that each make a claim fail (`option.NAME`), in a card below its figure.
+        """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".
 
-        Returns the chosen one, or "". In a card it is explained below the choice; `side_by_side` shows what it does.
-        A claim that no setting breaks says why in `unbroken.NAME`.
+        The choice is below its figure in a card, else here. Below it `break.NAME` says what is wrong with the chosen
+        one; `side_by_side` shows what it does. A claim that no setting breaks says why in `unbroken.NAME`.
 
         Args:
             part: of the page that has a choice of its own, labelled `break-PART`.
         """
-        with self._below_figure or nullcontext():
+        with self._below_figure or st.container(key=self.parts.unique_key("breaks-here")):
             choice = self.controls.choice(f"break-{part}" if part else "break", ("nothing", *names), "nothing")
-            chosen = "" if choice == "nothing" else choice
-            if self._below_figure is not None:
-                self._explained_break = ""  # of the last run
-                self._explain(chosen)
-                self._explained_break = chosen
-        return chosen
-
-    def _explain(self, broken: str) -> None:
-        if broken and broken != self._explained_break:
-            st.warning(self.words(f"break.{broken}"), icon=":material/build_circle:")
-
-    def break_and_explain(self, *names: str, part: str = "") -> str:
-        """Offer wrong formulas like `break_it` where no figure shows them; explain the chosen one."""
-        chosen = self.break_it(*names, part=part)
-        self._explain(chosen)
-        return chosen
+            if choice != "nothing":
+                st.warning(self.words(f"break.{choice}"), icon=":material/build_circle:")
+        return "" if choice == "nothing" else choice
 
     def side_by_side(self, broken: str, draw: Callable[[str], None]) -> None:
-        """Draw a figure and its claims intact; if something is broken, draw it beside it, and say why it fails.
+        """Draw a figure and its claims intact and, if something is broken, broken beside it.
 
         Args:
-            broken: what `break_it` returned; `break.NAME` says what is wrong with it.
+            broken: what `break_it` returned.
             draw: draws figure and claims with this setting; "" is intact.
         """
         if not broken:
             draw("")
             return
-        self._explain(broken)
         for column, setting in zip(st.columns(2, gap="medium"), ("", broken), strict=True):
             with column, st.container(key="broken" if setting else "intact"):
                 name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")
                 st.markdown(f"**{name}**")
-                self._above_figure = st.container()
-                try:
-                    draw(setting)
-                finally:
-                    self._above_figure = None
+                draw(setting)
 
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """Draw `finding.NAME` if it holds for the data shown, else `finding.NAME-not`.

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import streamlit as st
 from streamlit.delta_generator import DeltaGenerator
 
-from ui.streamlit_internals.script_run import TabContainer, in_browser
+from ui.streamlit_internals.script_run import TabContainer, in_browser, is_history_navigation
 from ui.text.markdown import escape, join_sentences
 from ui.text.numbers import localised, series
 from ui.text.words import Words, languages, load_words
@@ -314,8 +314,9 @@ class Controls:
         requested = st.query_params.get(key)
         if allowed is not None:
             discard_out_of_range(key, *allowed)
+        from_url = key not in st.session_state or is_history_navigation()  # else the state decides
         value = widget(label, key=key, bind="query-params")
-        if requested is not None:
+        if from_url and requested is not None:
             truncated = is_truncated(requested, value)
             dropped = key not in st.query_params and not is_same(requested, value, self.option(value))
             if truncated or dropped:

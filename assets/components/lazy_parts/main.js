@@ -2,6 +2,9 @@
 // the part's height and requests it.
 
 import { LOAD_MARGIN, partsOf, scrollerOf, stopWatchingVisibility, viewComponent, watchVisibility } from "../shared/mount.js";
+import { followBreak } from "../shared/sight.js";
+
+document.addEventListener("click", followBreak, { capture: true }); // here, in a script that every chapter has once
 
 // On the way to another chapter no part of this one is requested: it would be drawn over the next one.
 

@@ -2,7 +2,8 @@
 // guess a ring moves from it to the truth, while Python draws the figure that shows it.
 
 import { element } from "../shared/elements.js";
-import { bringIntoSight, partsOf, readJson, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { partsOf, readJson, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { bringIntoSight } from "../shared/sight.js";
 
 const POLL_INTERVAL = 150; // ms between checks of the figure: it loads late, moves and changes
 const LEAST = 24; // px of a mark that a finger can hit

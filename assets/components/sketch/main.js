@@ -1,7 +1,8 @@
 // A reader's guess, drawn by mouse, pen, finger or keys: levels from 0 to 99, sent to Python as two digits each.
 
 import { hexOf, makePalette } from "../shared/canvas.js";
-import { bringIntoSight, partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { partsOf, stopWatching, viewComponent, watchWidth } from "../shared/mount.js";
+import { bringIntoSight } from "../shared/sight.js";
 
 // The layout of the board over a figure in CSS pixels, and the description of a point on it.
 

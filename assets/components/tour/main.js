@@ -6,7 +6,8 @@
 // from the URL. So Back goes through the steps, and a step can be shared.
 
 import { button, copyText, element, fillIn, isTypedIn } from "../shared/elements.js";
-import { partsOf, readJson, stopFollowing, viewComponent } from "../shared/mount.js";
+import { partsOf, readJson, viewComponent } from "../shared/mount.js";
+import { stopFollowing } from "../shared/sight.js";
 import { bringIntoSight, hide, mark } from "./place.js";
 
 // The bar at the bottom of the window: the number of the step, its question and answers, then what the page shows, and

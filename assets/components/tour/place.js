@@ -2,7 +2,7 @@
 // asks, what answers the question is hidden in it.
 
 import { element } from "../shared/elements.js";
-import { followGrowth, untilReaderActs } from "../shared/mount.js";
+import { followGrowth, untilReaderActs } from "../shared/sight.js";
 
 const EVERY = 150; // ms
 const SETTLED = 1500; // ms without a change

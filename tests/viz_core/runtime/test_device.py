@@ -1,7 +1,10 @@
 """Where models run, and what is asked of an installation before what an extra brings is used."""
 
 import importlib.metadata
+import subprocess
+import sys
 import threading
+from pathlib import Path
 
 import pytest
 import torch
@@ -112,3 +115,13 @@ def test_what_is_missing_or_too_old_is_named(monkeypatch: pytest.MonkeyPatch) ->
         "expected transformers<6,>=5.20 (4.57.1 is installed), tqdm>=4.66 (none is installed): "
         "pip install 'attention-atlas[hub]'"
     )
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("device", ["standin", *(["cuda"] if torch.cuda.is_available() else [])])
+def test_all_of_the_library_on_an_accelerator_equals_the_cpu(device: str) -> None:
+    """On a stand-in always, on a GPU where there is one; in a process of its own, where a stand-in stays for good."""
+    command = [sys.executable, "-m", "tests.viz_core.accelerator.compare", device]
+    root = Path(__file__).resolve().parents[3]
+    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, f"{done.stdout[-4000:]}\n{done.stderr[-2000:]}"
