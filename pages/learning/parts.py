@@ -33,7 +33,7 @@ from viz_core.tasks.film import load_film
 
 ANSWERS = Marks(
     "figure-every-head",
-    tuple(Mark(y=ends, part=".js-plotly-plot") for ends in ((0.04, 0.5), (0.5, 0.96))),
+    tuple(Mark(y=ends, part=".js-plotly-plot") for ends in ((0.0, 0.5), (0.5, 0.98))),
     {"update": 0},
     {"update": 400},
 )

@@ -58,9 +58,9 @@ ANSWERS = Marks(
     "figure-state",
     tuple(Mark((-0.4, 0.4), (height - 0.4, height + 0.4)) for height in (16 / 3, 7, 16)),
     {**_OF_SUMS, "time": 6},
-    {**_OF_SUMS, "time": 7},
+    {**_OF_SUMS, "time": 10},
 )
-"""Heights of the bar of A, which the prediction is about."""
+"""Heights of the bar of A, for which tokens 6 and 10 ask."""
 
 _FADED = 0.6  # a decay that leaves less to erase
 _ROUNDING = 1e-12  # relative, of sums of 16 terms in float64

@@ -35,7 +35,7 @@ ANSWERS = Marks(
     (
         Mark(part=f"{_PLACE}:nth-child(2)"),
         Mark(part=f"{_PLACE}:nth-child(5)"),
-        Mark((-1.5, 2.5), (1.1, 1.6), part=f"{_PLACE}:nth-child(8)"),
+        Mark((-0.5, 2.5), (1.45, 1.95), part=f"{_PLACE}:nth-child(8)"),
     ),
     _CAT | {"without": []},
     _CAT | {"without": ["cross-3.3"]},

@@ -154,6 +154,17 @@ def test_a_guess_by_radio_button_sets_the_controls_as_one_on_the_figure_does(ope
     assert "**Yes.**" in "\n".join(each.value for each in app.markdown)
 
 
+def test_a_guess_about_another_sentence_than_the_addresss_sets_it_without_a_word(
+    open_page: Callable[..., AppTest],
+) -> None:
+    app = open_page("bahdanau", **{"b-text": "We are here."})
+    assert app.text_input(key="b-text").value == "We are here."
+    radio = app.radio(key="b-guess-bed")
+    radio.set_value(radio.options[1]).run()
+    assert app.text_input(key="b-text").value == TOKENS.before["text"]
+    assert not [each.value for each in app.caption if "The address asks" in each.value]
+
+
 HIDDEN = load_words("common", ENGLISH)("sketch.kept-back")
 DRAWN: dict[tuple[str, str], tuple[OnFigure, Callable[[], Truth]]] = {
     ("queries-keys-values", "warm"): (names.THE_ROW, names.warm_weights),

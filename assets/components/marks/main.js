@@ -7,6 +7,8 @@ import { bringIntoSight } from "../shared/sight.js";
 
 const POLL_INTERVAL = 150; // ms between checks of the figure: it loads late, moves and changes
 const LEAST = 24; // px of a mark that a finger can hit
+const SEEN = 12; // px of one that is only seen
+const TALL = 64; // px: such marks have their answer in a corner
 const ROOMY = 64; // px: narrower marks have their answer above them
 const GAP = 6; // px between the question and the figure under it
 const SETTLES = 3000; // ms in which a page that runs again may take the focus away
@@ -154,7 +156,9 @@ function render(view) {
   const shown = inWindow.filter((_, i) => shows(i));
   const [highest, lowest] = [Math.min(...shown.map((place) => place[1])), Math.max(...shown.map((place) => place[3]))];
   const isBelow = lowest - whole.top > innerHeight / 2;
-  const isAbove = !isBelow && (view.choosing || whole.height > innerHeight / 2);
+  const isPlot = figure.querySelector(".js-plotly-plot"); // at its foot are the names of its axis
+  const hasRoom = isPlot && lowest + GAP + parts.note.offsetHeight <= whole.bottom && whole.height <= innerHeight / 2;
+  const isAbove = !isBelow && (view.choosing || !hasRoom);
   if (makeRoom(view, figure, isAbove)) {
     render(view);
     return;
@@ -169,16 +173,16 @@ function render(view) {
   parts.layer.classList.toggle("revealed", isRevealed(view));
   view.buttons.forEach((button, i) => {
     button.hidden = !shows(i);
-    if (places[i]) put(button, places[i]);
+    if (places[i]) put(button, places[i], isRevealed(view) ? SEEN : LEAST);
     const width = places[i] ? Math.max(LEAST, places[i][2] - places[i][0]) : 0;
     button.classList.toggle("narrow", width < ROOMY);
+    button.classList.toggle("tall", width >= ROOMY && places[i][3] - places[i][1] >= TALL);
     button.classList.toggle("tight", width < button.firstElementChild.scrollWidth);
   });
   moveRing(view, places);
   parts.note.classList.toggle("below", isBelow);
   Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, maxWidth: `${whole.width}px` });
-  const foot = Math.max(whole.bottom, lowest + GAP + parts.note.offsetHeight); // not over a mark
-  parts.note.style.top = `${(isBelow ? lowest : isAbove ? whole.top - GAP : foot) - here.top}px`;
+  parts.note.style.top = `${(isBelow ? lowest : isAbove ? whole.top - GAP : whole.bottom) - here.top}px`;
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
   bringIntoSight(figure, isAbove ? whole.top : highest, lowest);
@@ -196,8 +200,8 @@ function makeRoom(view, figure, isAbove) {
   return true;
 }
 
-function put(node, [left, top, right, bottom]) {
-  const [wide, high] = [Math.max(LEAST, right - left), Math.max(LEAST, bottom - top)];
+function put(node, [left, top, right, bottom], least = SEEN) {
+  const [wide, high] = [Math.max(least, right - left), Math.max(least, bottom - top)];
   const [x, y] = [(left + right - wide) / 2, (top + bottom - high) / 2];
   Object.assign(node.style, { left: `${x}px`, top: `${y}px`, width: `${wide}px`, height: `${high}px` });
 }
