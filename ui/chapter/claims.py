@@ -2,7 +2,7 @@
 
 import operator
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 
@@ -73,6 +73,7 @@ class Claims(Content):
     """The claims and findings of one page."""
 
     _row: list[Claim] | None = None  # the claims of the row that is being filled
+    _above_figure: DeltaGenerator | None = None  # for rows beside a broken figure
     _below_figure: DeltaGenerator | None = None  # of the card that is being filled
 
     @contextmanager
@@ -86,7 +87,8 @@ class Claims(Content):
     def claim_row(self, name: str) -> Iterator[None]:
         """Fold the claims made inside the block into one line, open if one fails.
 
-        Deferred numbers are computed once visible.
+        Deferred numbers are computed once visible. Beside a broken figure they are drawn above it: what fails is
+        in view when a link opens the page.
         """
         name = self.parts.unique_key(name)
         row: list[Claim] = []
@@ -112,10 +114,11 @@ class Claims(Content):
                 for each, number in zip(row, numbers, strict=True):
                     (each.draw_pending if number is None else partial(each.draw, number=number))(self.common)
 
-        if any(claim.is_deferred for claim in row):
-            self.parts.lazy(name, partial(draw, True), 0, partial(draw, False))
-        elif row:
-            draw(True)
+        with self._above_figure or nullcontext():
+            if any(claim.is_deferred for claim in row):
+                self.parts.lazy(name, partial(draw, True), 0, partial(draw, False))
+            elif row:
+                draw(True)
 
     def break_it(self, *names: str, part: str = "") -> str:
         """Offer wrong formulas that each make a claim fail (`option.NAME`); return the chosen one, or "".
@@ -142,11 +145,18 @@ class Claims(Content):
         if not broken:
             draw("")
             return
-        for column, setting in zip(st.columns(2, gap="medium"), ("", broken), strict=True):
-            with column, st.container(key="broken" if setting else "intact"):
-                name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")
-                st.markdown(f"**{name}**")
-                draw(setting)
+        with st.container(key="compared"):  # in rows: both figures begin at one height
+            places = zip(st.columns(2, gap="medium"), st.columns(2, gap="medium"), ("", broken), strict=True)
+        for above, below, setting in places:
+            name = self.common("broken", name=self.words(f"option.{setting}")) if setting else self.common("intact")
+            kind = "broken" if setting else "intact"
+            self._above_figure = above.container(key=f"{kind}-checks")
+            self._above_figure.markdown(f"**{name}**")
+            try:
+                with below.container(key=kind):
+                    draw(setting)
+            finally:
+                self._above_figure = None
 
     def finding(self, name: str, holds: bool, **values: object) -> None:
         """Draw `finding.NAME` if it holds for the data shown, else `finding.NAME-not`.

@@ -36,7 +36,6 @@ if TYPE_CHECKING:  # it brings torch, which a page with a small walk need not wa
 
 CHAPTERS = {
     "tokens": "vision-transformer",
-    "embedding": "sinusoidal-encoding",
     "positions": "sinusoidal-encoding",
     "rotation": "position-embeddings",
     "projections": "queries-keys-values",
@@ -50,13 +49,13 @@ CHAPTERS = {
     "logits": "model-lab",
     "choice": "model-lab",
 }
-"""The chapter that explains each stage of the walk."""
+"""The chapter that explains a stage of the walk."""
 
 mount_walk: Callable[..., Any] = component("walk")
 
 
 def walk_links(words: Words) -> dict[str, tuple[str, str]]:
-    """Return address and title of the chapter that explains each stage."""
+    """Return address and title of the chapter that explains a stage, by stage."""
     titles = {chapter: load_words(chapter, words.language).title for chapter in CHAPTERS.values()}
     return {stage: (f"./{chapter}", titles[chapter]) for stage, chapter in CHAPTERS.items() if stage != "tokens"}
 

@@ -84,8 +84,9 @@ export function followBreak({ target }) {
   let isPinned = true;
   const seek = onceAtRest(() => {
     isPinned = false;
-    const figure = (card ?? choice.closest(PARTS)).querySelector(".st-key-broken") ?? card ?? choice;
-    const change = changeTo(figure, choice.getBoundingClientRect());
+    const broken = [...(card ?? choice.closest(PARTS)).querySelectorAll(".st-key-broken-checks, .st-key-broken")];
+    const [claims, figure = claims] = (broken.length ? broken : [card ?? choice]).map((each) => each.getBoundingClientRect());
+    const change = changeTo(claims.top, figure, choice.getBoundingClientRect());
     if (change) scroller.scrollBy({ top: change, behavior: scrollingOf() });
   }, signal);
   followGrowth(() => {
@@ -94,12 +95,11 @@ export function followBreak({ target }) {
   }, signal);
 }
 
-/** Pixels to scroll to a figure and the choice that breaks it. */
-function changeTo(figure, choice) {
-  const { top, bottom } = figure.getBoundingClientRect();
+/** Pixels to scroll to a figure, what is claimed above it, from this top on, and the choice that breaks it. */
+function changeTo(top, figure, choice) {
   const [clear, lowest] = [clearAbove(), innerHeight - CLEAR_BELOW];
-  if (choice.top < top) return Math.min(Math.max(bottom - lowest, 0), choice.top - clear);
+  if (choice.top < top) return Math.min(Math.max(figure.bottom - lowest, 0), choice.top - clear);
   const change = Math.max(Math.min(top - clear, 0), choice.bottom - lowest);
-  const end = figure.querySelector('[class*="st-key-checks-"]')?.getBoundingClientRect().top ?? bottom;
-  return end - change - clear < (end - top) / 2 ? top - clear : change;
+  const isSeen = figure.bottom - change - Math.max(figure.top - change, clear) >= figure.height / 2;
+  return isSeen ? change : top - clear;
 }

@@ -47,12 +47,14 @@ function makeBar(follow, leave, guess) {
     );
   }
 
-  /** What was guessed at each step, and what its page showed. */
+  /** What each step asked, what was guessed and what its page showed. */
   function sumUp({ words, steps, count }, toAddress, guesses) {
     const isRight = ({ right }, i) => guesses.get(i + 1) === right;
     const line = (step, i) => {
-      const mark = !(guesses.get(i + 1) >= 0) ? "–" : isRight(step, i) ? "✓" : "✗";
-      const link = makeLink("", `${mark} ${step.shown}`);
+      const guess = step.answers[guesses.get(i + 1)];
+      const mark = guess === undefined ? "–" : isRight(step, i) ? "✓" : "✗";
+      const wrong = mark === "✗" ? [element("s", "", {}, guess), " "] : [];
+      const link = makeLink("", `${mark} ${step.question} `, ...wrong, element("strong", "", {}, step.answers[step.right]));
       link.href = toAddress(step.link);
       return element("li", "", {}, link);
     };
@@ -85,6 +87,7 @@ function makeBar(follow, leave, guess) {
     for (const [link, other, label] of [
       [back, steps[number - 2], words.back],
       [next, steps[number], words.next],
+      ...(isOpen || number < count ? [] : [[next, { link: "./" }, words.onward]]),
     ]) {
       link.textContent = label;
       link.hidden = !other;

@@ -34,7 +34,7 @@ VISIBLE = 120  # px of the figure on a phone, at least
 _SCREENS = 2
 _WORDS = 420  # "about 350", with the labels of controls and badges
 _LINKS = ".st-key-definition a[href^='#part-']"
-_FAILS = ".st-key-broken [class*=-fails]"
+_FAILS = ".st-key-broken-checks [class*=-fails]"
 _BROKEN = {
     "queries-keys-values": "undivided",
     "attention-pooling": "signed",
@@ -220,14 +220,16 @@ def sweep(page: Page, figure: Locator) -> None:
 
 def shows_what_breaks(page: Page) -> None:
     """Beside the intact figure, whose claims hold, without scrolling."""
-    intact = page.locator(".st-key-intact").first
-    failing = page.locator(".st-key-broken").first.locator("[class*=-fails]")
+    intact = page.locator(".st-key-intact-checks").first
+    failing = page.locator(".st-key-broken-checks").first.locator("[class*=-fails]")
     expect(failing.first).to_be_visible()
     expect_rest(page)
     expect(intact.locator("[class*=-fails]")).to_have_count(0)
     expect(intact.locator("[class*=st-key-checks-]").first).to_be_visible()
     for bottom in failing.evaluate_all(_BOTTOMS):
         assert bottom <= DESK["height"], "the failing badge is below the fold"
+    figures = [box_of(page.locator(f".st-key-{kind}").first)["y"] for kind in ("intact", "broken")]
+    assert figures[0] == figures[1], "the figures do not begin at one height"
 
 
 # Each page is looked at in one language and one scheme of colours, and chapters with each kind of figure with all their

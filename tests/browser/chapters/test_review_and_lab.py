@@ -84,7 +84,7 @@ def test_an_answer_is_chosen_on_the_figure_by_keys(page: Page, app_url: str) -> 
     expect(note).to_contain_text("Not quite.")
     expect(note).to_be_in_viewport()
     expect(page.get_by_role("radio", checked=True).first).to_be_attached()
-    assert "la-time=7" in page.url
+    assert "la-time=10" in page.url
     ring = page.locator(".marks .ring")
     place, right = ring.bounding_box(), marks.nth(2).bounding_box()
     assert place == pytest.approx(right, abs=2)
@@ -93,6 +93,23 @@ def test_an_answer_is_chosen_on_the_figure_by_keys(page: Page, app_url: str) -> 
 
 
 SLOW = 180_000  # the first model in a folder takes transformers' import along
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_after_a_guess_takeaways_open_and_what_then_breaks_the_figure_is_seen_with_it(
+    page: Page, app_url: str, width: int
+) -> None:
+    page.set_viewport_size({"width": width, "height": 900})
+    page.goto(f"{app_url}/transformer")
+    question, choice = page.locator(".st-key-exercise-off"), page.locator(".st-key-breaks-main")
+    question.locator("summary").click()
+    question.get_by_text("None", exact=True).first.click()
+    expect(page.locator(".st-key-takeaways li").first).to_be_visible()
+    assert box_of(question)["y"] < box_of(choice)["y"]
+    choice.get_by_role("radio").last.click()
+    for each in (choice, choice.get_by_role("alert"), page.locator(".st-key-broken")):
+        expect(each).to_be_in_viewport(ratio=0.9)
+    assert box_of(choice)["y"] < box_of(question)["y"]
 
 
 @pytest.fixture(scope="module")

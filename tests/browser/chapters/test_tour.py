@@ -78,6 +78,8 @@ def expect_question(page: Page, step: Step, language: str = "en") -> None:
     assert found["inert"]
     assert not any(answers_seen(page, step, language)), step.name
     assert found["figure"] == bool(step.hides), "what is around the answer is seen"
+    title = page.locator(f".st-key-{step.place} [data-piece=titleLine]")  # of a map: it says what its head does
+    expect(title.locator("visible=true")).to_have_count(0)
 
 
 def expect_shown(page: Page, step: Step, reply: str, language: str = "en") -> None:
@@ -118,7 +120,14 @@ def test_every_step_asks_before_it_shows_and_what_it_says_is_in_view_and_so(page
     expect(recap).to_have_count(1 + len(steps()))
     expect(recap.first).to_have_text(load_words("tour", language)("bar.recap", right=len(right), count=len(steps())))
     expect(recap.filter(has_text="✓")).to_have_count(len(right))
+    second, third = (step.question(language) for step in steps()[1:3])
+    expect(recap.nth(2)).to_contain_text(second.question)
+    wrong, truth = recap.nth(3).locator("s, strong").all_inner_texts()
+    assert (wrong, truth) == (third.answers[1].text, third.answers[2].text)
     assert page.evaluate("Object.keys(localStorage).filter((key) => key.includes('tour'))") == []
+    page.get_by_text(load_words("tour", language)("bar.onward")).click()
+    expect(page.locator("[class*=st-key-gallery-]").first).to_be_visible()
+    expect(page.locator(".tour-bar")).to_have_count(0)
 
 
 def test_with_keys_from_home_and_back_and_out(page: Page, app_url: str) -> None:
