@@ -231,7 +231,7 @@ ANSWERS = Marks(
 )
 """The cells of "my", "bed" and the full stop in the row of "lit", which is written at step 10."""
 
-BROKEN = {"undivided": "rows", "no-tanh": "formula"}  # and the claim that fails
+BROKEN = ("undivided", "no-tanh")
 
 
 def step_control(chapter: Chapter, result: Translation) -> int:
@@ -254,16 +254,12 @@ def step_control(chapter: Chapter, result: Translation) -> int:
 
 
 def draw_step(chapter: Chapter, request: TranslationRequest, result: Translation, step: int, setting: str) -> None:
-    """Draw the map up to a step with this setting, and its claims: all of them intact, the one that fails if broken."""
+    """Draw the map up to a step with this setting, and its claims."""
     steps = evaluate(request, decoder_steps)
     if setting:
-        weights, error = evaluate(request, wrong_weights, setting)
-        _weights(chapter, "weights-broken", replace(steps, weights=weights), step, result)
-        with chapter.claim_row("main"):
-            chapter.claim(BROKEN[setting], error, ROUNDING)
-        return
-    _weights(chapter, "weights", steps, step, result)
-    residuals = cache(lambda: evaluate(request, step_residuals))
+        steps = replace(steps, weights=evaluate(request, wrong_weights, setting))
+    _weights(chapter, "weights-broken" if setting else "weights", steps, step, result)
+    residuals = cache(lambda: evaluate(request, step_residuals, setting))
     with chapter.claim_row("main"):
         for name in ("rows", "formula", "contexts"):
             chapter.claim(name, lambda name=name: residuals()[name], ROUNDING)

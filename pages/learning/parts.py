@@ -69,7 +69,8 @@ def _draw(chapter: Chapter, step: int, narrow: bool, setting: str) -> None:
     film, names = run.film, chapter.words.group("figure")
     end = 0 if setting == "untrained" else len(film.shots) - 1
     shot = min(run.shot(step), end)
-    maps, curves = (st.container(), st.container()) if narrow else st.columns([3, 2], gap="medium")
+    # Beside another figure the curves come first: a layer less makes the maps lower.
+    curves, maps = (st.container(), st.container()) if narrow else reversed(st.columns([3, 2], gap="medium"))
     with maps:
         at = f"{film.shots[shot]:,}"
         figure = figures.every_head_figure(shot_weights(film, shot), film.read)

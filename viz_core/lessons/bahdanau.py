@@ -65,55 +65,60 @@ def word_weights(weights: Float[Tensor, "steps keys"], words: Sequence[int]) -> 
 @torch.inference_mode()
 def weights_by_formula(
     translator: Translator, translation: Translation, steps: DecoderSteps, error: str = ""
-) -> tuple[Float[Tensor, "steps keys"], float]:
-    """Weights of each step by the formula in float64, and by how much a claim about the recorded ones fails.
+) -> Float[Tensor, "steps keys"]:
+    """Weights of each step by the formula in float64; 0 for keys that are never attended to.
 
-    e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2); 0 for keys that are
-    never attended to. The claim is max |a_tj recorded - a_tj by the formula|.
+    e_tj = w_v^T tanh(W_q s_(t-1) + W_k h_j), a_t = softmax(e_t) (Bahdanau 2015, appendix A.1.2)
 
     Args:
-        error: "no-tanh" leaves out tanh: a sum in which the query cancels. "undivided": exp(e_tj), and max |sum_j
-            exp(e_tj) - 1|.
+        error: "no-tanh" leaves out tanh: a sum in which the query cancels. "undivided": exp(e_tj).
     """
-    recorded = translation.trace["decoder.0.cross"].weights(head=0)[0].double()
     bend = torch.nn.Identity() if error == "no-tanh" else torch.nn.Tanh()
     attention = translator.model.decoder.attention
     W_q, W_k, w_v = (layer.weight.cpu().double() for layer in (attention.W_q, attention.W_k, attention.w_v))
+    keys = _source_states(translator, translation) @ W_k.T
+    scores = torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
+    weights = torch.zeros_like(steps.weights, dtype=torch.float64)
+    weights[:, : len(keys)] = scores.exp() if error == "undivided" else scores.softmax(dim=1)
+    return weights
+
+
+def _source_states(translator: Translator, translation: Translation) -> Float[Tensor, "keys key_size"]:
+    """h, in float64 on the CPU, of the keys that may be attended to."""
     source, _, valid_lens = translator.teacher_forced(translation.source_ids, translation.target_ids)
     state = translator.model.decoder.init_state(translator.model.encoder(source, valid_lens), valid_lens)
-    keys = state.enc_outputs[0, : int(state.enc_valid_lens[0])].cpu().double() @ W_k.T
-    scores = torch.stack([bend(query + keys) @ w_v[0] for query in steps.queries.double() @ W_q.T])
-    weights = torch.zeros_like(recorded)
-    weights[:, : len(keys)] = scores.exp() if error == "undivided" else scores.softmax(dim=1)
-    off = weights.sum(dim=1) - 1 if error == "undivided" else recorded - weights
-    return weights, float(off.abs().max())
+    return state.enc_outputs[0, : int(state.enc_valid_lens[0])].cpu().double()
 
 
 @torch.inference_mode()
-def context_error(translator: Translator, translation: Translation, steps: DecoderSteps) -> float:
-    """max |sum_j a_tj h_j, part by part from what was recorded - c_t as the decoder got it|."""
-    with record(values=True) as trace:
-        translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
-    added = contribution_sum(trace["decoder.0.cross"], None)[0]
-    return float((added - steps.contexts).abs().max())
+def step_residuals(translator: Translator, translation: Translation, error: str = "") -> dict[str, float]:
+    """How far weights are from what must be true: rows sum to 1, the formula, sum_j a_tj h_j is the decoder's context.
 
-
-def wrong_weights(
-    translator: Translator, translation: Translation, error: str
-) -> tuple[Float[Tensor, "steps keys"], float]:
-    """`weights_by_formula` with an error, "undivided" or "no-tanh"."""
-    return weights_by_formula(translator, translation, decoder_steps(translator, translation), error)
-
-
-def step_residuals(translator: Translator, translation: Translation) -> dict[str, float]:
-    """How far the recorded weights are from what must be true: rows sum to 1, the formula, parts add up to contexts."""
-    weights = translation.trace["decoder.0.cross"].weights(head=0)[0]
+    Args:
+        error: of `weights_by_formula`, whose weights these are then; else they are those that were recorded, and the
+            context is summed part by part from what was recorded.
+    """
     steps = decoder_steps(translator, translation)
+    right = weights_by_formula(translator, translation, steps)
+    if error:
+        weights = weights_by_formula(translator, translation, steps, error)
+        states = _source_states(translator, translation)
+        contexts = weights[:, : len(states)] @ states
+    else:
+        weights = translation.trace["decoder.0.cross"].weights(head=0)[0]
+        with record(values=True) as trace:
+            translator.model(*translator.teacher_forced(translation.source_ids, translation.target_ids))
+        contexts = contribution_sum(trace["decoder.0.cross"], None)[0]
     return {
         "rows": float((weights.sum(dim=-1) - 1).abs().max()),
-        "formula": weights_by_formula(translator, translation, steps)[1],
-        "contexts": context_error(translator, translation, steps),
+        "formula": float((weights - right).abs().max()),
+        "contexts": float((contexts - steps.contexts).abs().max()),
     }
+
+
+def wrong_weights(translator: Translator, translation: Translation, error: str) -> Float[Tensor, "steps keys"]:
+    """`weights_by_formula` with an error, "undivided" or "no-tanh"."""
+    return weights_by_formula(translator, translation, decoder_steps(translator, translation), error)
 
 
 @torch.inference_mode()

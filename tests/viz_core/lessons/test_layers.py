@@ -55,7 +55,7 @@ def test_steps_are_those_of_the_recorded_pass(architecture: str, translator: Tra
     recorded = result.trace["decoder.0.cross"].weights(head=0)[0]
     torch.testing.assert_close(steps.weights, recorded, atol=1e-6, rtol=0)
     assert float((recorded.max(dim=-1).values - 1 / recorded.shape[1]).min()) > 0.02  # not uniform: the test can fail
-    assert weights_by_formula(attends, result, steps)[1] < 1e-5
+    torch.testing.assert_close(weights_by_formula(attends, result, steps).float(), recorded, atol=1e-5, rtol=0)
     outputs = attends.model.encoder(torch.tensor([result.source_ids]))[0]
     torch.testing.assert_close(steps.contexts, steps.weights @ outputs[0], atol=1e-6, rtol=0)
     chosen = steps.probabilities[range(len(result.target_ids)), list(result.target_ids)]
