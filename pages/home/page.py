@@ -1,5 +1,7 @@
-"""A sentence to point at, the way in, and the gallery: every chapter with a picture."""
+"""A sentence to point at, the way in, the gallery (every chapter with a picture), and the device of the models."""
 
+import sys
+from itertools import count
 from typing import Any
 
 import streamlit as st
@@ -12,6 +14,7 @@ from ui.chapter.frame import Frame
 from ui.chapter.tour import tour_link
 from ui.streamlit_internals.batched_messages import flush_messages
 from ui.streamlit_internals.script_run import network
+from ui.text.translations import device_name, explain
 from ui.widgets.controls import Controls
 
 
@@ -36,6 +39,42 @@ def sentence() -> None:
             draw_sentences(home.words, linked(text))
 
 
+_POLL_SECONDS = 0.5
+_MAX_POLLS = 20  # after which the page imports torch itself
+
+
+def device() -> None:
+    """Say which device models run on. Only torch knows it, which a new server may not have imported yet."""
+    if _knows_device():
+        _say_device()
+        return
+    polls = count()
+
+    @st.fragment(run_every=_POLL_SECONDS)
+    def wait() -> None:
+        if next(polls) >= _MAX_POLLS:
+            import viz_core.runtime.device  # noqa: F401
+        if _knows_device():
+            st.rerun()
+        st.caption(f":material/memory: {home.common('device-awaited')}")
+
+    wait()
+
+
+def _say_device() -> None:
+    from viz_core.runtime.device import best_device, describe_device
+
+    try:
+        st.caption(f":material/memory: {device_name(describe_device(best_device()))}")
+    except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
+        st.error(explain(error), icon=":material/memory:")
+
+
+def _knows_device() -> bool:
+    """Whether the device module has finished importing torch: it defines its functions only after that."""
+    return hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device")
+
+
 home = Frame("home")
 home.question()
 sentence()
@@ -49,3 +88,4 @@ for section in SECTIONS:
         for name in chapters(section):
             chapter_card(home, name)
 mark_visited(home)
+device()

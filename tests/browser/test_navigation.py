@@ -8,7 +8,7 @@ from urllib.parse import quote_plus
 from playwright.sync_api import Locator, Page, Response, Route, expect
 from playwright.sync_api import TimeoutError as PlaywrightTimeout
 
-from tests.browser.page_checks import expect_rest
+from tests.browser.page_checks import box_of, expect_rest
 from ui.chapter.contents import all_chapters
 from ui.compute.heads import head_scans
 from ui.text.words import load_words
@@ -32,6 +32,10 @@ def test_the_gallery_leads_to_every_chapter_by_its_picture_and_each_has_a_title(
         expect(link).to_have_attribute("href", re.compile(f"/{name}$"))
     expect(page).to_have_title("Attention Atlas")
     expect_rest(page)  # nothing moves any more
+    page.set_viewport_size({"width": 390, "height": 844})
+    order = (".st-key-card-linear-attention", "h2#positions", ".st-key-card-sinusoidal-encoding")
+    tops = [box_of(main.locator(each))["y"] for each in order]
+    assert tops == sorted(tops)
     page.locator(".st-key-card-transformer img").click(force=True)  # the link lies over it
     page.wait_for_url("**/transformer")
     expect(page.get_by_role("heading", level=1, name=load_words("transformer").title)).to_be_visible()

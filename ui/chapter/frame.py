@@ -1,12 +1,10 @@
-"""The frame of every page, home included: its words, title, sidebar and the device.
+"""The frame of every page, home included: its words, title and sidebar.
 
 It imports nothing heavy: home is the first page a new server is asked for, and must not wait for torch and pandas.
 """
 
 import html
 import json
-import sys
-from itertools import count
 
 import streamlit as st
 
@@ -14,7 +12,7 @@ from serving.process.background import freeze_imported_modules
 from ui.chapter.contents import WALK_STAGES, all_chapters, chapter_entries, page
 from ui.chapter.tour import mount_tour, report_unknown_step
 from ui.text.numbers import series
-from ui.text.translations import device_name, explain, translations
+from ui.text.translations import translations
 from ui.text.words import Words, load_words, streamlit_labels
 from ui.widgets.component import component
 from ui.widgets.query_param import follow_former_link
@@ -22,8 +20,6 @@ from ui.widgets.sidebar import Sharing, chosen_language, language_select
 from viz_core.runtime.assets import ASSETS
 
 _COMPONENTS = ASSETS / "components"
-_POLL_SECONDS = 0.5
-_MAX_POLLS = 20  # after which the page imports torch itself
 _mount_labels = component("streamlit_labels", in_page=True)  # what Streamlit says in English
 _mount_history = component("history")  # the Back button goes through what was typed
 _mount_presenter = component("present", in_page=True)
@@ -92,31 +88,6 @@ class Frame:
             if "minutes" in self.words.front:
                 st.caption(self.common("minutes", minutes=self.words.front["minutes"]))
 
-    def device(self) -> None:
-        """Draw the device that models run on. Only torch knows it, which a new server may not have imported yet."""
-        if _knows_device():
-            self._device_badge()
-            return
-        polls = count()
-
-        @st.fragment(run_every=_POLL_SECONDS)
-        def wait() -> None:
-            if next(polls) >= _MAX_POLLS:
-                import viz_core.runtime.device  # noqa: F401
-            if _knows_device():
-                st.rerun()
-            st.badge(self.common("device-awaited"), icon=":material/memory:", color="gray")
-
-        wait()
-
-    def _device_badge(self) -> None:
-        from viz_core.runtime.device import best_device, describe_device
-
-        try:
-            st.badge(device_name(describe_device(best_device())), icon=":material/memory:", color="gray")
-        except ValueError as error:  # ATLAS_DEVICE names one that this machine lacks
-            st.error(explain(error), icon=":material/memory:")
-
     def _map_of_the_walk(self) -> None:
         """Draw the stages of the walk as dots on a path, those of this chapter lit; each links to its stage."""
         entry = chapter_entries().get(self.name)
@@ -136,10 +107,9 @@ class Frame:
             st.html(f'<nav aria-label="{here}"><ol>{dots}</ol></nav>')
 
     def _sidebar(self) -> None:
-        """Draw the logo above the table of contents, and device, language, sharing and tour below it."""
+        """Draw the logo above the table of contents, and language, sharing and tour below it."""
         st.logo(_COMPONENTS / "wordmark.svg", icon_image=_COMPONENTS / "logo.svg", size="large")
         with st.sidebar, st.container(key="sidebar-foot"):
-            self.device()
             language_select(self.common)
             entry = chapter_entries().get(self.name)
             self.sharing = Sharing(self.words, entry.site if entry else ())
@@ -147,8 +117,3 @@ class Frame:
             if self.name != "home":
                 labels = self.common.group("present")
                 _mount_presenter(key="present", data=json.dumps(labels | {"chapter": self.name}).encode())
-
-
-def _knows_device() -> bool:
-    """Whether the device module has finished importing torch: it defines its functions only after that."""
-    return hasattr(sys.modules.get("viz_core.runtime.device"), "describe_device")

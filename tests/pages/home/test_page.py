@@ -45,7 +45,7 @@ import sys
 from streamlit.testing.v1 import AppTest
 app = AppTest.from_file("ui/app/main.py", default_timeout=60).run()
 assert not app.exception and len(app.get("image")) > 10
-print({"torch", "pandas", "transformers"} & set(sys.modules), app.sidebar.markdown[0].value)
+print({"torch", "pandas", "transformers"} & set(sys.modules), *(each.value for each in app.caption))
 """
     run = subprocess.run(
         [sys.executable, "-c", code], cwd=PICTURES.parents[1], capture_output=True, text=True, check=True
