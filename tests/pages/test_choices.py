@@ -154,11 +154,8 @@ def test_a_guess_by_radio_button_sets_the_controls_as_one_on_the_figure_does(ope
     assert "**Yes.**" in "\n".join(each.value for each in app.markdown)
 
 
-def test_a_guess_about_another_sentence_than_the_addresss_sets_it_without_a_word(
-    open_page: Callable[..., AppTest],
-) -> None:
+def test_a_guess_about_another_sentence_sets_it_without_a_word(open_page: Callable[..., AppTest]) -> None:
     app = open_page("bahdanau", **{"b-text": "We are here."})
-    assert app.text_input(key="b-text").value == "We are here."
     radio = app.radio(key="b-guess-bed")
     radio.set_value(radio.options[1]).run()
     assert app.text_input(key="b-text").value == TOKENS.before["text"]
@@ -206,6 +203,13 @@ def test_who_draws_the_truth_is_right_and_each_mistake_is_known(chapter: str, na
         guess = on.board.read(as_drawn(on.board, values))
         assert guess is not None
         assert on.board.judge(guess, truth.values, truth.mistakes) == mark
+
+
+def test_who_changes_a_control_after_the_answer_is_done_drawing(open_page: Callable[..., AppTest]) -> None:
+    row = as_drawn(names.THE_ROW.board, names.warm_weights().values)
+    app = open_page("queries-keys-values", **{"qkv-guess-warm-drawn": "true", "qkv-guess-warm": row})
+    app.select_slider(key="qkv-temperature").set_value(1.0).run()
+    assert (app.select_slider(key="qkv-temperature").value, components(app, "sketch")) == (1.0, [])
 
 
 @pytest.mark.parametrize(("chapter", "name"), DRAWN)

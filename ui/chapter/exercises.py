@@ -91,15 +91,22 @@ class Exercises(Content):
         """Whether a figure must not show its answer: the reader is drawing it and has not finished.
 
         Call it before the controls are drawn: it sets them to the exercise's settings at each run while the reader
-        draws and after. Set once by a callback, they would be lost if a fragment reruns at the same moment.
+        draws. Set once by a callback, they would be lost if a fragment reruns at the same moment. Who changes one after
+        the answer is done: the drawing goes.
         """
+        key, values = self._key(name), {self.controls.key(each): value for each, value in on.settings.items()}
+        answered, shown = on.board.read(st.query_params.get(key)) is not None, f"{key}-shown"
         if not self.is_drawn_on(name):
+            st.session_state[shown] = False
             return False
-        for setting, value in on.settings.items():
-            key = self.controls.key(setting)
-            if st.session_state.get(key) != value:
-                st.session_state[key] = value
-        return on.board.read(st.query_params.get(self._key(name))) is None
+        others = {each: value for each, value in values.items() if st.session_state.get(each) != value}
+        if others and answered and st.session_state.get(shown):
+            st.session_state[_toggle_key(key)] = False
+            return False
+        for each, value in others.items():
+            st.session_state[each] = value
+        st.session_state[shown] = answered
+        return not answered
 
     def is_drawn_on(self, name: str) -> bool:
         """Whether the reader draws on a figure or has drawn; before the toggle exists, the URL decides."""
