@@ -5,14 +5,7 @@ from functools import partial
 import streamlit as st
 
 from pages.queries_keys_values import lookup, parts
-from pages.queries_keys_values.parts import (
-    THE_ROW,
-    is_answerable,
-    is_the_books,
-    query_input,
-    shade_the_row,
-    table_input,
-)
+from pages.queries_keys_values.parts import THE_ROW, answerable, is_the_books, query_input, shade_the_row, table_input
 from ui.chapter.chapter import Chapter
 from viz_core.lessons.queries_keys_values import (
     approximate_lookup,
@@ -43,12 +36,13 @@ with chapter.card("lookup", has_question=True):
     ) as editor:
         database = table_input(chapter, bool(editor.open))
     with main_figure:
-        answerable, the_books = is_answerable(chapter, database, question), is_the_books(database)
-        hides_answer = hides_answer and answerable and the_books
-        if answerable:
+        found, the_books = answerable(chapter, database, question), is_the_books(database)
+        question = found or question
+        hides_answer = hides_answer and the_books
+        if found:
             draw = partial(lookup.weights_and_claims, chapter, database, question, hides_answer)
             chapter.side_by_side("" if hides_answer else broken, draw)
-if the_books and answerable:
+if the_books:
     shade_the_row(chapter)
 chapter.takeaways()
 chapter.next()
@@ -67,7 +61,7 @@ def code() -> None:
         letter_features,
         attend,
     )
-    if answerable:
+    if found:
         weights = lookup.weights(database, question).numpy()
         columns = [chapter.words("figure.weight")]
         chapter.downloads({"lookup": weights}, rows=database.keys, columns=columns, corner="lookup")
@@ -82,8 +76,8 @@ of_the_table = {
 chapter.deeper(
     {
         "motive": partial(chapter.text, "motive"),
-        **(of_the_table if answerable else {}),
-        "plane": partial(lookup.kinds_of_weights, chapter, lookup.weights(database, question) if answerable else None),
+        **(of_the_table if found else {}),
+        "plane": partial(lookup.kinds_of_weights, chapter, lookup.weights(database, question) if found else None),
         "exercises": partial(parts.exercises, chapter),
         "code": code,
     }

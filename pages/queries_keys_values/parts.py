@@ -1,7 +1,7 @@
 """Parts of the page: the editable database, the book's material, exercises and predictions."""
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
@@ -15,6 +15,7 @@ from ui.blocks.over_picture import weights_image
 from ui.chapter.chapter import Chapter
 from ui.text.markdown import escape
 from ui.text.numbers import separators
+from ui.text.words import load_words
 from ui.widgets.predictions import Board, OnFigure, Truth
 from viz_core.lessons.queries_keys_values import (
     BOOK_DATABASE,
@@ -82,18 +83,22 @@ def query_input(chapter: Chapter) -> QueryInputs:
     return QueryInputs(query, float(chapter.controls.select_slider("temperature", TEMPERATURES, 0.2)))
 
 
-def is_answerable(chapter: Chapter, database: Database, question: QueryInputs) -> bool:
-    """Whether there is a query and a key; a message says what is missing."""
+def answerable(chapter: Chapter, database: Database, question: QueryInputs) -> QueryInputs | None:
+    """Return what can be looked up, or None without a key; a message says what is missing.
+
+    In place of a query that is empty or too long it is the last one that was neither.
+    """
     if not database.keys:
         st.info(chapter.words("problem.empty"), icon=":material/edit:")
-    elif not question.query:
-        st.info(chapter.words("problem.no-query"), icon=":material/edit:")
-    elif len(question.query) > MAX_LETTERS:
-        letters = len(question.query)
-        st.warning(chapter.words("problem.long-query", letters=letters, most=MAX_LETTERS), icon=":material/edit:")
-    else:
-        return True
-    return False
+        return None
+    key, letters = chapter.controls.key("last-query"), len(question.query)
+    if 0 < letters <= MAX_LETTERS:
+        st.session_state[key] = question.query
+        return question
+    last = st.session_state.get(key, "Li")
+    problem = chapter.words("problem.long-query" if letters else "problem.no-query", letters=letters, most=MAX_LETTERS)
+    st.warning(f"{problem} {load_words('translation')('kept', text=escape(last))}", icon=":material/edit:")
+    return replace(question, query=last)
 
 
 def is_the_books(database: Database) -> bool:

@@ -134,7 +134,7 @@ function placeOf(figure, { x, y, part, shares }) {
   return horizontal && vertical && [box.left + horizontal[0], box.top + vertical[0], box.left + horizontal[1], box.top + vertical[1]];
 }
 
-/** The question or verdict is above the figure or at its foot, and under marks that are far down a high one. */
+/** The question or verdict is above the figure, or under marks that are far down a high one. */
 function render(view) {
   const { parts, data } = view;
   if (!data) return;
@@ -156,9 +156,7 @@ function render(view) {
   const shown = inWindow.filter((_, i) => shows(i));
   const [highest, lowest] = [Math.min(...shown.map((place) => place[1])), Math.max(...shown.map((place) => place[3]))];
   const isBelow = lowest - whole.top > innerHeight / 2;
-  const isPlot = figure.querySelector(".js-plotly-plot"); // at its foot are the names of its axis
-  const hasRoom = isPlot && lowest + GAP + parts.note.offsetHeight <= whole.bottom && whole.height <= innerHeight / 2;
-  const isAbove = !isBelow && (view.choosing || !hasRoom);
+  const isAbove = !isBelow;
   if (makeRoom(view, figure, isAbove)) {
     render(view);
     return;
@@ -182,7 +180,7 @@ function render(view) {
   moveRing(view, places);
   parts.note.classList.toggle("below", isBelow);
   Object.assign(parts.note.style, { left: `${whole.left - here.left}px`, maxWidth: `${whole.width}px` });
-  parts.note.style.top = `${(isBelow ? lowest : isAbove ? whole.top - GAP : whole.bottom) - here.top}px`;
+  parts.note.style.top = `${(isBelow ? lowest : whole.top - GAP) - here.top}px`;
   if (!view.seeks || !places.some(Boolean)) return;
   view.seeks = false;
   bringIntoSight(figure, isAbove ? whole.top : highest, lowest);

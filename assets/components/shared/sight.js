@@ -85,7 +85,7 @@ export function followBreak({ target }) {
   const seek = onceAtRest(() => {
     isPinned = false;
     const broken = [...(card ?? choice.closest(PARTS)).querySelectorAll(".st-key-broken-checks, .st-key-broken")];
-    const [claims, figure = claims] = (broken.length ? broken : [card ?? choice]).map((each) => each.getBoundingClientRect());
+    const [claims, figure] = (broken.length ? broken : [card ?? choice]).map((each) => each.getBoundingClientRect());
     const change = changeTo(claims.top, figure, choice.getBoundingClientRect());
     if (change) scroller.scrollBy({ top: change, behavior: scrollingOf() });
   }, signal);
@@ -95,11 +95,11 @@ export function followBreak({ target }) {
   }, signal);
 }
 
-/** Pixels to scroll to a figure, what is claimed above it, from this top on, and the choice that breaks it. */
+/** Pixels to scroll to a broken figure, if there is one, what is claimed from this top on, and the choice. */
 function changeTo(top, figure, choice) {
   const [clear, lowest] = [clearAbove(), innerHeight - CLEAR_BELOW];
-  if (choice.top < top) return Math.min(Math.max(figure.bottom - lowest, 0), choice.top - clear);
+  if (figure && choice.top < top) return Math.min(Math.max(figure.bottom - lowest, 0), choice.top - clear);
   const change = Math.max(Math.min(top - clear, 0), choice.bottom - lowest);
-  const isSeen = figure.bottom - change - Math.max(figure.top - change, clear) >= figure.height / 2;
+  const isSeen = !figure || figure.bottom - change - Math.max(figure.top - change, clear) >= figure.height / 2;
   return isSeen ? change : top - clear;
 }
